@@ -499,7 +499,7 @@ func TestUploadsInProgressAreBounded(t *testing.T) {
 			t.Errorf("one too many of a client is answered %s", refused.Raw)
 		}
 		wantQuota(t, refused, "64",
-			"too many uploads at once: at most 64 of a client; try again in 5 s")
+			"too many uploads at once: this client may have 64 at a time; try again in 5 s")
 		refused = s.Do(apptest.Call{
 			Method: http.MethodPost, Path: "/v2/application", As: &as,
 			JSON: map[string]string{"ignored": strings.Repeat("a", len(large))},

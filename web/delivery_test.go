@@ -177,7 +177,7 @@ func TestSingleResendsAreBounded(t *testing.T) {
 	}
 	again := func() apptest.Answer { return resend(failed.UID) }
 	over := atLimit(s, clock, time.Hour-1000*time.Second, again, http.StatusCreated)
-	wantQuota(t, over, "100", "this may be done 100 times in 1 h; try again in 43 min 20 s")
+	wantQuota(t, over, "100", "this may be done at most 100 times in 1 h; try again in 43 min 20 s")
 	if elsewhere := resend(other.UID); elsewhere.Status != http.StatusCreated {
 		t.Errorf("to another subscription: %s", elsewhere.Raw)
 	}
@@ -217,7 +217,7 @@ func TestRecoveriesAreBounded(t *testing.T) {
 		}
 		return answer
 	}, http.StatusAccepted)
-	wantQuota(t, over, "10", "this may be done 10 times in 24 h; try again in 14 h")
+	wantQuota(t, over, "10", "this may be done at most 10 times in 24 h; try again in 14 h")
 }
 
 func TestRecoveriesHoldWhatDidNotArrive(t *testing.T) {

@@ -84,7 +84,7 @@ func translateError(ctx context.Context, err error) error {
 	}
 	if unavailable {
 		return lending.NewError(lending.CodeUnavailable, "the service cannot use its database at the "+
-			"moment; repeat the request in %d s, with its Idempotency-Key if it had one",
+			"moment; try again in %d s, with the same Idempotency-Key if you sent one",
 			int(retryAfter.Seconds())).WithCause(err)
 	}
 	// The client has disconnected, which cancels its request.
@@ -99,10 +99,11 @@ func translateError(ctx context.Context, err error) error {
 	}
 	switch httpErr.Code {
 	case http.StatusNotFound:
-		return lending.NewError(lending.CodeNotFound, "there is nothing at this path")
+		return lending.NewError(lending.CodeNotFound,
+			"no operation has this path; compare it with the API reference")
 	case http.StatusMethodNotAllowed:
 		return lending.NewError(lending.CodeMethodNotAllowed,
-			"this path does not answer to the method; see the Allow header")
+			"this path does not support the request's method; the Allow header lists those it supports")
 	case http.StatusRequestEntityTooLarge:
 		return lending.NewError(lending.CodePayloadTooLarge, "the body is too large")
 	}

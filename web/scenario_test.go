@@ -106,7 +106,7 @@ func TestScenariosThatDoNotFit(t *testing.T) {
 	}
 	s.Exec(t, `UPDATE products SET active = false`)
 	if answer := play(map[string]any{"name": "approved"}); answer.Status != http.StatusConflict ||
-		answer.Message() != "there is no active product: have one set up by the lender" {
+		answer.Message() != "there is no active product; ask the lender to set one up" {
 		t.Errorf("without products it answered %s", answer.Raw)
 	}
 }

@@ -139,7 +139,7 @@ func (l *Limiter) enter(ctx context.Context, client string, in line) (*Slot, err
 
 func errOverload(why string) error {
 	refusal := lending.NewError(lending.CodeUnavailable,
-		why+"; repeat this one in %d s, with its Idempotency-Key if it had one",
+		why+"; try again in %d s, with the same Idempotency-Key if you sent one",
 		int(overloadPause.Seconds()))
 	refusal.RetryAfter = overloadPause
 	return refusal
@@ -147,8 +147,8 @@ func errOverload(why string) error {
 
 // Why a request is refused.
 const (
-	tooMany   = "too many requests wait for the service"
-	tooUnread = "earlier requests have answers that were not read yet, and no more can be kept"
+	tooMany   = "too many requests are waiting"
+	tooUnread = "too many responses to your earlier requests have not been read; read them first"
 )
 
 // queue puts a request in the line, and admits it if there is a slot for it. If there is none and

@@ -91,7 +91,7 @@ func (s *Service) selectProduct(
 	}
 	if app.LoanOpen {
 		return lending.NewError(lending.CodeInvalidState,
-			"another product cannot be selected any more: the loan is open")
+			"another product can no longer be selected: the loan is open")
 	}
 	_, err := changeWithoutEvent(ctx, tx, app.UID,
 		`offer_selected = true, selected_product_uid = $3, communications = $4`,

@@ -29,7 +29,7 @@ func (s *Store) Attach(
 	content, err := s.Open(ctx, file.Key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return lending.NewError(lending.CodeNotFound,
-			"The file is recorded, but is not in the bucket any more. Ask the person who keeps the bucket.").
+			"The file is recorded, but no longer in the bucket. Ask the bucket's operator to restore it.").
 			WithCause(err)
 	}
 	if err != nil {

@@ -197,7 +197,7 @@ func refusedForms() map[string]refused {
 		"files together too large": {
 			parts(file("a.pdf", documenttest.PDF(1800)), file("b.pdf", documenttest.PDF(1201)),
 				file("c.png", documenttest.PNG())),
-			lending.CodePayloadTooLarge, problem("files", `larger than 3000 bytes; "b.pdf"`),
+			lending.CodePayloadTooLarge, problem("files", `3000 bytes; the limit is exceeded at "b.pdf"`),
 		},
 		"endless unknown part": {
 			parts(value("x", strings.Repeat("x", 3501)), value("y", "")),
@@ -233,7 +233,7 @@ func refusedForms() map[string]refused {
 		},
 		"file without a name": {
 			parts(value("files", string(pdf))),
-			lending.CodeValidation, problem("files", "part 1 is a file without a file name"),
+			lending.CodeValidation, problem("files", "part 1, a file, has no file name"),
 		},
 		"too many parts": {
 			slices.Repeat(parts(file("", nil)), 7),
@@ -241,11 +241,11 @@ func refusedForms() map[string]refused {
 		},
 		"too long unknown parts": {
 			slices.Repeat(parts(value(strings.Repeat("x", 8000), "")), 132),
-			lending.CodePayloadTooLarge, problem("body", "that are ignored are larger than 1 MiB"),
+			lending.CodePayloadTooLarge, problem("body", "of unknown parts are larger than 1 MiB"),
 		},
 		"too many unknown parts": {
 			slices.Repeat(parts(value("x", "")), 28_000),
-			lending.CodePayloadTooLarge, problem("body", "that are ignored are larger than 1 MiB"),
+			lending.CodePayloadTooLarge, problem("body", "of unknown parts are larger than 1 MiB"),
 		},
 		"too many nameless parts": {
 			slices.Repeat(parts(value("", "")), 7),
@@ -272,7 +272,8 @@ func refusedForms() map[string]refused {
 		},
 		"type by content": {
 			parts(file("run.pdf", []byte("<html></html>"))),
-			lending.CodeFileTypeNotAllowed, problem("files", "its content is text/html; accepted are PDF"),
+			lending.CodeFileTypeNotAllowed,
+			problem("files", "its content is text/html; the accepted types are PDF"),
 		},
 		"empty file": {
 			parts(file("a.pdf", nil)),

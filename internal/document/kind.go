@@ -21,7 +21,7 @@ type kind struct {
 }
 
 // accepted tells a refused partner what may be sent instead (section 4.1, rule 7).
-const accepted = "accepted are PDF, DOC, DOCX, JPG, JPEG, PNG, WEBP, XLS and XLSX"
+const accepted = "the accepted types are PDF, DOC, DOCX, JPG, JPEG, PNG, WEBP, XLS and XLSX"
 
 // headSize is how much of a file is used for detection.
 const headSize = 4 << 10
@@ -81,13 +81,13 @@ func identify(name string, content *io.SectionReader, partial bool) (contentType
 	if !descends(found, expected.family) {
 		actual, _, _ := strings.Cut(found.String(), ";")
 		if found.Is("application/octet-stream") {
-			actual = "something else"
+			actual = "of an unknown type"
 		}
-		return "", fmt.Sprintf("is named like %s, but its content is %s; %s",
+		return "", fmt.Sprintf("has the name of %s, but its content is %s; %s",
 			expected.label, actual, accepted)
 	}
 	if expected.confirm != nil && !expected.confirm(head, content) {
-		return "", fmt.Sprintf("is named like %s, but its content is not one; %s",
+		return "", fmt.Sprintf("has the name of %s, but its content is not one; %s",
 			expected.label, accepted)
 	}
 	return expected.contentType, ""

@@ -24,7 +24,7 @@ func (r *formReader) readPart(part *multipart.Part) error {
 		r.form.digest.note(name, encoding)
 		if r.knows(name) {
 			r.errs.add(lending.CodeValidation, name,
-				"part %d has a Content-Transfer-Encoding; send its bytes as they are", r.parts)
+				"part %d is encoded (Content-Transfer-Encoding); send its bytes unencoded", r.parts)
 		}
 	}
 	var err error
@@ -154,7 +154,7 @@ func (r *formReader) checkFile(name string, size int64, over bool) (contentType 
 	r.fileBytes += size
 	if name == "" {
 		r.errs.add(lending.CodeValidation, FieldFiles,
-			"part %d is a file without a file name", r.parts)
+			`part %d, a file, has no file name; add filename="..." to its Content-Disposition`, r.parts)
 		return ""
 	}
 	if over {
@@ -163,7 +163,7 @@ func (r *formReader) checkFile(name string, size int64, over bool) (contentType 
 	}
 	if before <= r.limits.Files && r.fileBytes > r.limits.Files {
 		r.errs.add(lending.CodePayloadTooLarge, FieldFiles,
-			"the files together are larger than %s; %q goes beyond it",
+			"the files together are larger than %s; the limit is exceeded at %q",
 			byteCount(r.limits.Files), name)
 	}
 	contentType, problem := identify(name, r.spool.content(), over)

@@ -33,7 +33,7 @@ const (
 const (
 	typeForm   = "multipart/form-data"
 	typeJSON   = "application/json"
-	saidNoForm = "the body must be multipart/form-data"
+	saidNoForm = "Content-Type must be multipart/form-data"
 )
 
 // CheckType checks before a body is read whether ReadForm would refuse its type. Error:
@@ -87,8 +87,8 @@ func ReadForm(
 			if errors.Is(err, syscall.ENOSPC) {
 				code = lending.CodeUnavailable
 			}
-			err = lending.NewError(code, "The files could not be stored just now, "+
-				"and nothing of the request took effect; send it again later").WithCause(err)
+			err = lending.NewError(code, "The files could not be stored, so the request was not "+
+				"carried out and changed nothing; send it again later").WithCause(err)
 		}
 		return nil, errors.Join(err, r.form.Discard(ctx))
 	}
@@ -145,7 +145,7 @@ func (r *formReader) readBody(contentType string) error {
 	boundary := params["boundary"]
 	if err != nil || boundary == "" || len(boundary) > maxBoundary {
 		return r.stop(lending.CodeValidation,
-			"the Content-Type needs a boundary of 1 to %d characters", maxBoundary)
+			"Content-Type must have a boundary parameter of 1 to %d characters", maxBoundary)
 	}
 	r.source.delimiter = []byte("--" + boundary)
 	r.parser = multipart.NewReader(r.source, boundary)
@@ -175,7 +175,7 @@ func (r *formReader) readJSON() error {
 	if len(text) > maxEmptyJSON || json.Unmarshal(text, &object) != nil || object == nil ||
 		len(object) > 0 {
 		return r.stop(lending.CodeUnsupportedMediaType,
-			"a JSON body must be {}; anything else goes into a multipart/form-data body")
+			"a JSON body must be {}; send anything else as multipart/form-data")
 	}
 	return nil
 }
@@ -215,10 +215,10 @@ func (r *formReader) countPart(name string, head int64) error {
 	switch {
 	case r.counted > r.limits.Parts:
 		return r.stop(lending.CodeValidation, "the body has more than %d files (parts without a "+
-			"name, and values given again, count as such)", r.limits.Parts)
+			"name and repeated values count as files)", r.limits.Parts)
 	case r.ignoredHeads > r.limits.Heads:
 		return r.stop(lending.CodePayloadTooLarge,
-			"the headers of parts that are ignored are larger than %s together",
+			"the headers of unknown parts are larger than %s together; leave those parts out",
 			byteCount(r.limits.Heads))
 	}
 	return nil
@@ -238,7 +238,7 @@ func (r *formReader) broken(err error) error {
 	case errors.Is(cause, errHeadTooLong):
 		return r.headTooLong()
 	case cause != nil:
-		return lending.Invalid("body", "the request body did not arrive whole, send it again").
+		return lending.Invalid("body", "the request body was cut off before its end; send it again").
 			WithCause(err)
 	}
 	return r.stop(lending.CodeValidation,

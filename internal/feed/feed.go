@@ -71,8 +71,8 @@ func errCursor() *lending.Error {
 func errExpired(oldest Cursor) *lending.Error {
 	return &lending.Error{
 		Code: lending.CodeCursorExpired,
-		Message: "events after this cursor are not kept any more; go on with the cursor in " +
-			"details, and compare your applications with ours",
+		Message: "events after this cursor are no longer kept; continue with the cursor in " +
+			"details, and compare your copy of the applications with the API's",
 		Details: []lending.FieldError{{Field: "after", Message: oldest.String()}},
 	}
 }

@@ -120,11 +120,11 @@ func (s *Service) errAhead(ctx context.Context, after Cursor) error {
 	case after <= now.Head:
 		return nil
 	case now.Held:
-		return lending.NewError(lending.CodeUnavailable, "the lender has gone back to a backup and "+
-			"not decided yet what is sent again; keep your cursor and ask again")
+		return lending.NewError(lending.CodeUnavailable, "the lender restored a backup and has "+
+			"not yet decided what to send again; keep your cursor and retry later")
 	case now.Promoted:
 		return lending.NewError(lending.CodeUnavailable,
-			"another server is taking over; keep your cursor and ask again")
+			"another server is taking over; keep your cursor and retry")
 	}
 	return errCursor()
 }

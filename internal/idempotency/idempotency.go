@@ -141,13 +141,13 @@ func runKeyed(
 	switch found := err == nil; {
 	case found && !request.Fingerprint.matches(stored.Fingerprint, stored.Encodings):
 		return Reply{}, lending.NewError(lending.CodeIdempotencyMismatch,
-			"this Idempotency-Key was used with another method, path or content; use a new one")
+			"this Idempotency-Key was used with a different method, path or body; use a new key")
 	case found:
 		stored.Replayed = true
 		return stored.Reply, nil
 	case !locked:
 		return Reply{}, lending.NewError(lending.CodeIdempotencyConflict,
-			"a request with this Idempotency-Key is still running; repeat it after that one ended")
+			"a request with this Idempotency-Key is still running; retry when it has ended")
 	}
 	reply, err := use(tx)
 	if err != nil {

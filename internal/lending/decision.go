@@ -61,7 +61,7 @@ func Decide(request DecisionRequest) (Decision, error) {
 	switch {
 	case request.Decided:
 		return Decision{}, NewError(CodeInvalidState,
-			"the application is decided already, it is %s", request.Status)
+			"the decision on this application has already been made: it is %s", request.Status)
 	case request.Status.IsFinal():
 		return Decision{}, NewError(CodeInvalidState,
 			"the decision cannot run on an application that is %s", request.Status)
@@ -77,7 +77,7 @@ func Decide(request DecisionRequest) (Decision, error) {
 	// While undecided it can still be helped; decided without an offer, it would be stuck.
 	if _, err := request.Status.Move(decision.Status); err != nil {
 		return Decision{}, NewError(CodeInvalidState,
-			"no product makes an offer, and an application that is %s cannot become %s: it stays "+
+			"no product makes an offer, and an application that is %s cannot become %s, so it stays "+
 				"undecided; close it, or move it to %s and run the decision again",
 			request.Status, decision.Status, StatusPendClearance)
 	}

@@ -113,7 +113,7 @@ func completingDraw(loan Loan, draw Draw, request DrawRequest) (Draw, error) {
 			"must not exceed the original loan amount", loan.OriginalAmount)
 	}
 	if !loan.Drawn().Less(*revised) {
-		return draw, Invalid(PartLoanAmount, "%q must exceed what has been drawn already, %s",
+		return draw, Invalid(PartLoanAmount, "%q must be greater than the amount already drawn, %s",
 			PartLoanAmount, loan.Drawn())
 	}
 	draw.NewLoanAmount = revised
@@ -124,7 +124,7 @@ func completingDraw(loan Loan, draw Draw, request DrawRequest) (Draw, error) {
 func regularDraw(loan Loan, draw Draw, request DrawRequest) (Draw, error) {
 	var errs FieldErrors
 	if request.UpdatedLoanAmount != nil {
-		errs.Add(PartLoanAmount, "%q is allowed only on a final or early completion draw",
+		errs.Add(PartLoanAmount, "%q is allowed only on a final or early completion draw; leave it out",
 			PartLoanAmount)
 	}
 	reduced := request.UpdatedDisbursementAmount

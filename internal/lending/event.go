@@ -297,7 +297,7 @@ func SampleEvent(kind EventKind) (Event, error) {
 	case EventTaskUpdated:
 		return TaskUpdated(SampleApplicationUID, "Upload proof of income", TaskCompleted), nil
 	}
-	return Event{}, Invalid("event", "%q must be one of the event kinds, %q is none", "event", kind)
+	return Event{}, Invalid("event", "%q must be an event kind, which %q is not", "event", kind)
 }
 
 func sampleOffer(approved, rate string) Offer {

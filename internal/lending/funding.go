@@ -72,7 +72,7 @@ func ParseFundingChange(
 		last := now.UTC().AddDate(1, 0, 0).Format(time.DateOnly)
 		_, err := time.Parse(time.DateOnly, text)
 		if err != nil || text < firstEffectiveDate || text > last {
-			errs.Add(FieldEffectiveDate, "%q must be a day YYYY-MM-DD from %s to %s",
+			errs.Add(FieldEffectiveDate, "%q must be a date as YYYY-MM-DD, from %s to %s",
 				FieldEffectiveDate, firstEffectiveDate, last)
 		}
 		change.EffectiveDate = &text

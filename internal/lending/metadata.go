@@ -28,6 +28,9 @@ const maxMetadataErrors = 20
 
 const partMetadata = "metadata"
 
+var saysExtreme = fmt.Sprintf("must be a number of at most %d characters, with an exponent from "+
+	"-%[2]d to %[2]d", maxMetadataNumber, maxMetadataExponent)
+
 // Metadata is the JSON object that describes a completion certificate
 // (specification section 2.3). Keys beyond the known ones are kept. The zero
 // value means that none was given.
@@ -109,7 +112,7 @@ func (r *metadataReader) value(path string, depth int) error {
 	}
 	r.check(path, token)
 	if r.zeros > MaxMetadataBytes {
-		return fmt.Errorf("its numbers, written out, have more than %d digits", MaxMetadataBytes)
+		return fmt.Errorf("the exponents of its numbers add up to more than %d", MaxMetadataBytes)
 	}
 	delimiter, nested := token.(json.Delim)
 	if !nested {
@@ -142,7 +145,7 @@ func (r *metadataReader) members(path string, depth int) error {
 		member := MemberPath(path, key)
 		r.require(Storable(key), member, saysUnstorable)
 		if seen[key] {
-			r.refuse(member, "is given twice")
+			r.refuse(member, "must be given once")
 		}
 		seen[key] = true
 		if err := r.value(member, depth+1); err != nil {
@@ -172,7 +175,7 @@ func (r *metadataReader) check(path string, token json.Token) {
 	if isNumber {
 		zeros, storable := exponentZeros(number)
 		r.zeros += zeros
-		r.require(storable, path, "is a number too large or too exact to be kept")
+		r.require(storable, path, saysExtreme)
 	}
 }
 

@@ -122,7 +122,7 @@ func (f *FieldErrors) Term(field, text string) string {
 func (a Approval) ChangeAmount(amount Money) (OfferChange, error) {
 	if a.Status != StatusApproved {
 		return OfferChange{}, NewError(CodeInvalidState,
-			"the approved amount can change only while the application is Approved, it is %s", a.Status)
+			"the approved amount can be changed only while the application is Approved; it is %s", a.Status)
 	}
 	if err := a.checkOffers(); err != nil {
 		return OfferChange{}, err
@@ -131,7 +131,7 @@ func (a Approval) ChangeAmount(amount Money) (OfferChange, error) {
 		// Without a stage left, no draw could pay out the changed amount.
 		if _, left := a.Loan.NextStage(); !left || a.Loan.IsCompleted() {
 			return OfferChange{}, NewError(CodeInvalidState,
-				"the approved amount cannot change any more: the last stage of the loan is drawn")
+				"the approved amount can no longer be changed: the loan's last stage has been drawn")
 		}
 	}
 	if err := a.checkAmount(amount); err != nil {
@@ -147,7 +147,8 @@ func (a Approval) ChangeTerms(terms Terms) (OfferChange, error) {
 	allowed := []ApplicationStatus{StatusHardPull, StatusPendClearance, StatusApproved}
 	if !slices.Contains(allowed, a.Status) {
 		return OfferChange{}, NewError(CodeInvalidState,
-			"terms can change only in status %s, the application is %s", JoinNames(allowed), a.Status)
+			"the terms can be changed only in status %s; the application is %s",
+			JoinNames(allowed), a.Status)
 	}
 	if err := a.checkOffers(); err != nil {
 		return OfferChange{}, err
@@ -173,12 +174,12 @@ func (a Approval) checkAmount(amount Money) error {
 	}
 	for _, offer := range a.affected() {
 		if offer.MaxAmount.Less(amount) {
-			return Invalid(field, "%q must be at most the maximum of the offer of %s, %s",
+			return Invalid(field, "%q must be at most the max_amount of the offer of product %s, %s",
 				field, offer.ProductCode, offer.MaxAmount)
 		}
 	}
 	if a.Loan != nil && amount.Less(a.Loan.Drawn()) {
-		return Invalid(field, "%q must be at least what has been drawn, %s", field, a.Loan.Drawn())
+		return Invalid(field, "%q must be at least the amount already drawn, %s", field, a.Loan.Drawn())
 	}
 	return nil
 }

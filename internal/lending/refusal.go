@@ -16,7 +16,7 @@ func ProductNotFound() *Error {
 
 func errNoLoan() error {
 	return NewError(CodeInvalidState,
-		"the application has no loan yet: a product must be selected and have made an offer")
+		"the application has no loan yet: no product that made an offer is selected; accept an offer")
 }
 
 func errDocumentsRequired() error {

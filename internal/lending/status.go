@@ -202,11 +202,11 @@ func move[S ~string](table []transition[S], subject string, from, to S) (bool, e
 		origin = "not sent yet"
 	}
 	if len(allowed) == 0 {
-		return false, NewError(CodeInvalidState, "%s %s cannot become %s: that status is final",
-			subject, origin, string(to))
+		return false, NewError(CodeInvalidState, "%s %s cannot become %s: %s is final",
+			subject, origin, string(to), string(from))
 	}
-	return false, NewError(CodeInvalidState, "%s %s cannot become %s, only %s",
-		subject, origin, string(to), JoinNames(allowed))
+	return false, NewError(CodeInvalidState, "%s %s cannot become %s; the next status must be one "+
+		"of: %s", subject, origin, string(to), JoinNames(allowed))
 }
 
 func next[S ~string](table []transition[S], from S) []S {

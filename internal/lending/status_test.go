@@ -119,15 +119,17 @@ func TestRefusedMovesSayWhatWouldBeRight(t *testing.T) {
 	}{
 		{
 			func() (bool, error) { return lending.StatusApproved.Move(lending.StatusHardPull) },
-			"an application in status Approved cannot become Hard Pull, only Pend Clearance, Closed",
+			"an application in status Approved cannot become Hard Pull; " +
+				"the next status must be one of: Pend Clearance, Closed",
 		},
 		{
 			func() (bool, error) { return lending.StatusClosed.Move(lending.StatusApproved) },
-			"an application in status Closed cannot become Approved: that status is final",
+			"an application in status Closed cannot become Approved: Closed is final",
 		},
 		{
 			func() (bool, error) { return lending.DocumentNone.Move(lending.DocumentSigned) },
-			"loan documents not sent yet cannot become DOCUMENT_SIGNED, only DOCUMENT_SENT",
+			"loan documents not sent yet cannot become DOCUMENT_SIGNED; " +
+				"the next status must be one of: DOCUMENT_SENT",
 		},
 		{
 			func() (bool, error) { return lending.TaskPending.Move("Done") },

@@ -33,7 +33,7 @@ func (f *FieldErrors) check(field, text string, limit int, allowed string) strin
 	case strings.ContainsFunc(text, forbidden) && allowed == "":
 		f.Add(field, "%q must be one line without control characters", field)
 	case strings.ContainsFunc(text, forbidden):
-		f.Add(field, "%q must have no control characters but line breaks and tabs", field)
+		f.Add(field, "%q must have no control characters except line breaks and tabs", field)
 	case utf8.RuneCountInString(text) > limit:
 		f.Add(field, "%q must have at most %d characters", field, limit)
 	}
@@ -47,7 +47,7 @@ func (f *FieldErrors) Name(field, text string, limit int) string {
 	text = f.Text(field, text, limit)
 	lower := strings.ToLower(text)
 	if len(*f) == before && (strings.Contains(lower, "://") || strings.Contains(lower, "www.")) {
-		f.Add(field, `%q must not hold an address of the web: leave out "://" and "www."`, field)
+		f.Add(field, `%q must not contain a web address; leave out "://" and "www."`, field)
 	}
 	return text
 }

@@ -53,7 +53,8 @@ func (d Disbursement) Newest() Change {
 func (d Disbursement) checkRepeat(change lending.FundingChange) error {
 	if !change.Repeats(d.Newest().FundingChange) {
 		return lending.NewError(lending.CodeInvalidState,
-			"disbursement %d is %s already, and what was recorded with that is not what is sent now",
+			"disbursement %d is already %s, and the values recorded with that differ from those of this "+
+				"request; read the disbursement before you act on it",
 			d.ID, string(d.Status))
 	}
 	return nil

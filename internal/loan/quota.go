@@ -50,8 +50,8 @@ func (s *Service) checkQuota(
 	}
 	if bound := cmp.Or(s.LoanQuota, defaultLoanQuota); stored.add(added).exceeds(bound) {
 		return lending.NewError(lending.CodePayloadTooLarge,
-			"the loan holds %d files of %d MiB; with these it would hold more than the %d files "+
-				"or %d MiB that are allowed", stored.Files, stored.Bytes>>20, bound.Files, bound.Bytes>>20)
+			"the loan has %d files of %d MiB in total; with the files of this request it would exceed "+
+				"its limit of %d files or %d MiB", stored.Files, stored.Bytes>>20, bound.Files, bound.Bytes>>20)
 	}
 	day := tx.Now.UTC().Truncate(24 * time.Hour)
 	err = tx.QueryRowxContext(ctx, `
@@ -72,7 +72,7 @@ func (s *Service) checkQuota(
 	}
 	if bound := cmp.Or(s.DayQuota, defaultDayQuota); stored.exceeds(bound) {
 		refusal := lending.NewError(lending.CodeRateLimited,
-			"a client may store %d files or %d MiB a day; the next day begins at 00:00 UTC",
+			"this request exceeds the client's limit of %d files or %d MiB a day; retry after 00:00 UTC",
 			bound.Files, bound.Bytes>>20)
 		refusal.RetryAfter, refusal.Quota = day.AddDate(0, 0, 1).Sub(tx.Now), bound.Files
 		return refusal

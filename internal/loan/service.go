@@ -71,8 +71,8 @@ func (s *Service) Get(ctx context.Context, caller Caller, uid uuid.UUID) (Loan, 
 	}
 	if loan == nil {
 		return Loan{}, lending.NewError(lending.CodeNotFound,
-			"application %s has no loan yet: it opens once the application is Approved "+
-				"and an offered product is selected", uid)
+			"application %s has no loan yet: a loan opens once the application is Approved "+
+				"and a product that made an offer is selected", uid)
 	}
 	return *loan, nil
 }

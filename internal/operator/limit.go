@@ -62,7 +62,7 @@ func CheckLimit(
 	}
 	wait := window - tx.Now.Sub(uses[limit-1])
 	refusal := lending.NewError(lending.CodeRateLimited,
-		"this may be done %d times in %s; try again in %s", limit, inWords(window), inWords(wait))
+		"this may be done at most %d times in %s; try again in %s", limit, inWords(window), inWords(wait))
 	refusal.RetryAfter, refusal.Quota = wait, limit
 	return refusal
 }

@@ -189,7 +189,8 @@ func (s *Service) lookUp(
 
 // errNotHere makes a path look absent to the other kind of client.
 func errNotHere() error {
-	return lending.NewError(lending.CodeNotFound, "there is nothing at this path")
+	return lending.NewError(lending.CodeNotFound,
+		"no operation has this path; compare it with the API reference")
 }
 
 // credentialOf loads a client. If it does not exist, the result is the zero value, which accepts

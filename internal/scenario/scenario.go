@@ -144,7 +144,7 @@ func choose(products []lending.Product, wanted Wanted) (lending.Product, error) 
 	}
 	of, has := "", "there is no active product"
 	if stages > 1 {
-		of = fmt.Sprintf(" of at least %d stages", stages)
+		of = fmt.Sprintf(" with at least %d stages", stages)
 		has = fmt.Sprintf("no active product has at least %d stages", stages)
 	}
 	if wanted.ProductUID != nil {
@@ -152,7 +152,7 @@ func choose(products []lending.Product, wanted Wanted) (lending.Product, error) 
 			`"product_uid" must be an active product%s`, of)
 	}
 	return lending.Product{}, lending.NewError(lending.CodeInvalidState,
-		"%s: have one set up by the lender", has)
+		"%s; ask the lender to set one up", has)
 }
 
 func (p *play) step(format string, args ...any) {

@@ -46,7 +46,7 @@ func (s *Service) Get(ctx context.Context, tx *postgres.Tx, wanted Query) (File,
 		return file, err
 	case wanted.Version != 0:
 		return File{}, lending.NewError(lending.CodeNotFound,
-			"there is no version %d of the statement of %s", wanted.Version, wanted.Date)
+			"there is no version %d of the statement for %s", wanted.Version, wanted.Date)
 	}
 	on, closed := s.openDay(ctx, tx, wanted)
 	if lending.ErrorCode(closed) == lending.CodeNotFound {
@@ -112,10 +112,10 @@ func (s *Service) openDay(ctx context.Context, tx *postgres.Tx, wanted Query) (d
 	date := wanted.Date
 	none := func(why string, args ...any) error {
 		return lending.NewError(lending.CodeNotFound,
-			"there is no statement of "+date.String()+": "+why, args...)
+			"there is no statement for "+date.String()+": "+why, args...)
 	}
 	if !s.Calendar.IsBusiness(date) {
-		return day{}, none("it is no business day; what happens on it stands in the one of %s",
+		return day{}, none("it is not a business day; its entries are in the statement for %s",
 			s.Calendar.Next(date))
 	}
 	next, found, err := s.next(ctx, tx)
@@ -129,7 +129,7 @@ func (s *Service) openDay(ctx context.Context, tx *postgres.Tx, wanted Query) (d
 			SELECT day, begins, ends FROM statement_days WHERE day = $1 AND finished_at IS NULL`,
 			date.String())
 		if postgres.IsNoRows(err) {
-			return day{}, none("statements, or the merchant, began later")
+			return day{}, none("it is before the first statement, or before the merchant existed")
 		}
 		if err != nil {
 			return day{}, fmt.Errorf("loading the day %s: %w", date, err)
@@ -138,7 +138,7 @@ func (s *Service) openDay(ctx context.Context, tx *postgres.Tx, wanted Query) (d
 		on = day{dayOf(date.String()), s.Calendar.Start(date), s.Calendar.End(date)}
 	}
 	if tx.Now.Before(on.Begins) {
-		return day{}, none("the day has not begun")
+		return day{}, none("the day has not begun yet")
 	}
 	var exists bool
 	err = tx.GetContext(ctx, &exists, `
@@ -148,7 +148,7 @@ func (s *Service) openDay(ctx context.Context, tx *postgres.Tx, wanted Query) (d
 		return day{}, fmt.Errorf("looking up merchant %s: %w", wanted.MerchantUID, err)
 	}
 	if !exists {
-		return day{}, none("the merchant came later")
+		return day{}, none("the merchant did not exist yet")
 	}
 	return on, nil
 }

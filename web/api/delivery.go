@@ -277,7 +277,7 @@ func checkCovered(c echo.Context, tx *postgres.Tx, uid uuid.UUID) ([]uuid.UUID, 
 	switch {
 	case lending.ErrorCode(err) == lending.CodeNotFound:
 		return nil, lending.Invalid("subscription_uid",
-			`"subscription_uid" is no subscription of yours`)
+			`"subscription_uid" must be a subscription that GET /v2/subscriptions lists`)
 	case err == nil && found.State == subscription.StateDeleted:
 		return nil, lending.NewError(lending.CodeInvalidState,
 			"subscription %s was deleted: nothing can be sent to it", uid)

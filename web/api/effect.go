@@ -193,7 +193,7 @@ func (e *edge) readBody(c echo.Context) ([]byte, error) {
 	raw, err := io.ReadAll(io.LimitReader(body, maxBody(c)+1))
 	if err != nil && body.refusal == nil {
 		return nil, lending.NewError(lending.CodeValidation,
-			"the body could not be read to its end; send it whole").WithCause(err)
+			"the request body was cut off before its end; send it again").WithCause(err)
 	}
 	return raw, body.refusal
 }
@@ -219,7 +219,7 @@ func checkCoding(c echo.Context) error {
 	coding := strings.Join(c.Request().Header.Values(echo.HeaderContentEncoding), ", ")
 	if slices.ContainsFunc(strings.Split(coding, ","), compresses) {
 		return lending.NewError(lending.CodeUnsupportedMediaType,
-			"a body with Content-Encoding %s is not taken; send it as it is", coding)
+			"Content-Encoding %s is not supported; send the body unencoded", coding)
 	}
 	return nil
 }

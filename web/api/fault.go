@@ -66,8 +66,8 @@ func (f *faults) orderFault(c echo.Context) error {
 		delayed := order.Fault == delivery.FaultDelay
 		switch given := body.has("delay_seconds"); {
 		case given && !delayed && order.Fault != "":
-			body.errs.Add("delay_seconds", `"delay_seconds" goes with the fault %s alone`,
-				string(delivery.FaultDelay))
+			body.errs.Add("delay_seconds",
+				`"delay_seconds" is allowed only when "fault" is %s; leave it out`, delivery.FaultDelay)
 		case given || delayed && body.required("delay_seconds"):
 			order.Delay = new(body.number("delay_seconds", 1, fault.MaxDelay))
 		}

@@ -317,7 +317,7 @@ func nameIgnoredPart(err error, part string) error {
 	}
 	told := *refusal
 	told.Details = lending.Invalid(document.FieldFiles,
-		"%q is missing; the part %q holds a file and is not known: name it %q",
+		"%q is missing; the file in the unknown part %q was ignored: rename that part to %q",
 		document.FieldFiles, lending.MemberPath("", part), document.FieldFiles).Details
 	return &told
 }

@@ -20,7 +20,7 @@ const (
 // malformed says why a body is not one JSON object, and at which byte, counted from 1. err
 // is the decoder's error, nil if it had none.
 func malformed(raw []byte, err error) error {
-	const wanted, broken = "the body must be one JSON object", ", and is no valid JSON: "
+	const wanted, broken = "the body must be one JSON object", ", but is not valid JSON: "
 	refuse := func(format string, args ...any) error {
 		return lending.NewError(lending.CodeValidation, format, args...)
 	}
@@ -29,9 +29,9 @@ func malformed(raw []byte, err error) error {
 	case !utf8.Valid(raw):
 		return refuse("the body must be UTF-8")
 	case len(bytes.TrimSpace(raw)) == 0:
-		return refuse("%s, and is empty", wanted)
+		return refuse("%s, but is empty", wanted)
 	case bytes.HasPrefix(raw, []byte("\uFEFF")):
-		return refuse("%s%sleave out the byte order mark that it begins with", wanted, broken)
+		return refuse("%s%sleave out the byte order mark at its beginning", wanted, broken)
 	case !isBroken:
 		return refuse("%s", wanted) // and is an array, a text, a number, true, false or null
 	case syntax.Error() == saysCut:
@@ -41,7 +41,7 @@ func malformed(raw []byte, err error) error {
 	}
 	found, _ := utf8.DecodeRune(raw[syntax.Offset-1:])
 	before := bytes.TrimRight(raw[:syntax.Offset-1], " \t\r\n")
-	problem := "does not belong there"
+	problem := "is not allowed there"
 	if (found == '}' || found == ']') && bytes.HasSuffix(before, []byte(",")) {
 		problem = "follows a comma"
 	}

@@ -35,8 +35,8 @@ func (a *API) Guard(route Route) echo.MiddlewareFunc {
 				setRateLimitHeaders(c, wrongBurst, 0, int(wrongBurst*wrongPause/time.Second))
 				c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(wait))
 				return lending.NewError(lending.CodeRateLimited,
-					"too many requests with wrong credentials came from this address; correct them "+
-						"and try again in %d s", wait)
+					"too many requests with wrong credentials came from this address; correct the "+
+						"credentials and try again in %d s", wait)
 			}
 			leave, err := a.admit(c, route, id)
 			if err != nil {
@@ -155,7 +155,7 @@ func (a *API) limit(c echo.Context, caller partner.Caller) error {
 	}
 	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(decision.RetryAfter))
 	return lending.NewError(lending.CodeRateLimited,
-		"too many requests: at most %d per second, %d at once; try again in %d s",
+		"too many requests: at most %d per second, in bursts of up to %d; try again in %d s",
 		caller.RatePerSecond, decision.Limit, decision.RetryAfter)
 }
 

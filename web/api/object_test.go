@@ -134,17 +134,17 @@ func TestMalformedBodiesSayWhere(t *testing.T) {
 	t.Parallel()
 	const wanted = "the body must be one JSON object"
 	for body, want := range map[string]string{
-		" ":                                   wanted + ", and is empty",
+		" ":                                   wanted + ", but is empty",
 		`["a"]`:                               wanted,
 		"{\"a\":\"\xe9\"":                     "the body must be UTF-8",
-		"\uFEFF{}":                            "leave out the byte order mark that it begins with",
+		"\uFEFF{}":                            "leave out the byte order mark at its beginning",
 		`{"a": "b"`:                           "it ends after byte 9, before it is complete",
 		"{\"a\": 1,\n}":                       `"}" at byte 10 follows a comma`,
 		`{"a": [1 , ]}`:                       `"]" at byte 12 follows a comma`,
-		`{'a': 1}`:                            `"'" at byte 2 does not belong there`,
-		`{"a": é}`:                            `"é" at byte 7 does not belong there`,
-		`{}{}`:                                `"{" at byte 3 does not belong there`,
-		"{}\x00":                              `"\x00" at byte 3 does not belong there`,
+		`{'a': 1}`:                            `"'" at byte 2 is not allowed there`,
+		`{"a": é}`:                            `"é" at byte 7 is not allowed there`,
+		`{}{}`:                                `"{" at byte 3 is not allowed there`,
+		"{}\x00":                              `"\x00" at byte 3 is not allowed there`,
 		`{"a":` + strings.Repeat("[", 20_000): "it nests too deeply at byte 10005",
 	} {
 		_, err := parseObject([]byte(body))

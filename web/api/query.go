@@ -37,7 +37,7 @@ func parseQuery(raw string) (url.Values, error) {
 		one, err := url.ParseQuery(pair)
 		if err != nil {
 			name, _, _ := strings.Cut(pair, "=")
-			return nil, lending.Invalid(name, "%q is malformed; encode its value", name)
+			return nil, lending.Invalid(name, "%q is malformed; percent-encode its value", name)
 		}
 		for name, given := range one {
 			values[name] = append(values[name], given...)

@@ -114,7 +114,7 @@ func (q *query) date(name string) string {
 func parseDate(name, text string) (calendar.Date, error) {
 	day, err := calendar.ParseDate(text)
 	if err != nil || day.Year < 1 {
-		return day, lending.Invalid(name, "%q must be a day such as 2026-11-20", name)
+		return day, lending.Invalid(name, "%q must be a date such as 2026-11-20", name)
 	}
 	return day, nil
 }
@@ -217,7 +217,7 @@ func (o *object) lines(field string) []statement.Line {
 		}
 		if line.ID > 0 && seen[line.ID] {
 			name := entry.name(disbursementField)
-			o.errs.Add(name, "%q is given twice", name)
+			o.errs.Add(name, "%q must be given once", name)
 		}
 		seen[line.ID] = true
 		lines = append(lines, line)

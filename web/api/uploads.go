@@ -70,14 +70,14 @@ func (b *upload) count() error {
 	switch {
 	case b.of.clients[b.client] >= uploadsPerClient:
 		refusal = lending.NewError(lending.CodeRateLimited,
-			"too many uploads at once: at most %d of a client; try again in %d s",
+			"too many uploads at once: this client may have %d at a time; try again in %d s",
 			uploadsPerClient, seconds)
 		refusal.Quota = uploadsPerClient
 	case b.of.inside+b.of.clients[b.client] >= maxUploads:
 		// A client gets as many places as it leaves free: no few of them have them all.
 		refusal = lending.NewError(lending.CodeUnavailable,
-			"too many uploads are on their way to the service; repeat this one in %d s, "+
-				"with its Idempotency-Key if it had one", seconds)
+			"too many uploads are in progress; try again in %d s, "+
+				"with the same Idempotency-Key if you sent one", seconds)
 	default:
 		if b.of.clients == nil {
 			b.of.clients = map[string]int{}

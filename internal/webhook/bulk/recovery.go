@@ -38,13 +38,13 @@ func (s *Service) Recover(ctx context.Context, tx *postgres.Tx, wanted Recovery)
 	var errs lending.FieldErrors
 	// Allow a minute more for the time that the request takes to get here.
 	if wanted.Since.Before(tx.Now.Add(-MaxRecoveryAge - time.Minute)) {
-		errs.Add("since", `"since" must be at most 30 days back`)
+		errs.Add("since", `"since" must be at most 30 days ago`)
 	}
 	switch {
 	case !wanted.Since.Before(tx.Now):
-		errs.Add("since", `"since" must lie in the past`)
+		errs.Add("since", `"since" must be in the past`)
 	case !wanted.Since.Before(wanted.Until):
-		errs.Add("until", `"until" must come after "since"`)
+		errs.Add("until", `"until" must be later than "since"`)
 	}
 	if err := errs.Err(); err != nil {
 		return Resend{}, err
@@ -65,7 +65,7 @@ func (s *Service) Recover(ctx context.Context, tx *postgres.Tx, wanted Recovery)
 	})
 	if lending.ErrorCode(err) == lending.CodeValidation { // only its size can be wrong
 		return Resend{}, lending.Invalid("since",
-			`more than %d deliveries failed since then; ask for them in parts, by "since" and "until"`,
+			`more than %d deliveries failed in this time; recover them in parts, by "since" and "until"`,
 			MaxItems)
 	}
 	if err != nil {
@@ -100,7 +100,7 @@ func checkNoRecovery(ctx context.Context, tx *postgres.Tx, wanted Recovery) erro
 		return fmt.Errorf("looking for recoveries under way: %w", err)
 	}
 	return lending.NewError(lending.CodeInvalidState,
-		"recovery %s of this subscription is under way; wait for its end", running)
+		"recovery %s of this subscription has not ended; wait until it is finished or cancelled", running)
 }
 
 // RecoveryOf returns a recovery that the client began. Error: NOT_FOUND, also for others'.

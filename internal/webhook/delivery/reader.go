@@ -121,9 +121,10 @@ func (s *Service) ResendFor(
 		return Read{}, err
 	case old.Test:
 		return Read{}, lending.NewError(lending.CodeInvalidState,
-			"delivery %s is a test; send another test instead", uid)
+			"delivery %s is a test, which cannot be re-sent; ask the lender to send another", uid)
 	case !old.State.IsFinal():
-		return Read{}, lending.NewError(lending.CodeInvalidState, "delivery %s is still on its way", uid)
+		return Read{}, lending.NewError(lending.CodeInvalidState,
+			"delivery %s is still being sent; re-send it once it is delivered, failed or cancelled", uid)
 	}
 	if old.MerchantUID != nil {
 		of := Reader{reader.PartnerUID, []uuid.UUID{*old.MerchantUID}}

@@ -56,7 +56,7 @@ func (s *Service) Resend(
 	}
 	if made < len(uids) { // removed by retention, which the check waited for
 		return nil, lending.NewError(lending.CodeNotFound,
-			"a delivery to be re-sent was removed meanwhile, as the retention settings say")
+			"a delivery to be re-sent has meanwhile been removed under the retention settings")
 	}
 	if !queued {
 		return resent, nil

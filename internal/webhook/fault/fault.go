@@ -87,8 +87,8 @@ func (s *Service) Place(ctx context.Context, tx *postgres.Tx, order Order) (Orde
 		return Order{}, lending.Invalid("fault",
 			`"fault" cannot be %s: the subscription has no authentication`, string(order.Fault))
 	case pending >= maxPending:
-		return Order{}, lending.NewError(lending.CodeInvalidState, "%d orders of the subscription "+
-			"wait for deliveries, and no more may; take one back, or wait until one is used up",
+		return Order{}, lending.NewError(lending.CodeInvalidState, "the subscription has %d pending "+
+			"faults, the most that are allowed; delete one, or wait until one is used up",
 			pending)
 	}
 	order.UID, order.Remaining = postgres.NewUID(tx.Now), order.Count
