@@ -62,7 +62,7 @@ func TestBulkCommands(t *testing.T) {
 	}
 	uid := draft.UID.String()
 	got := w.Run("", "bulk", "confirm", uid, "--reason", "outage", "--count", "4")
-	if got.Status != 1 || !strings.Contains(got.Stderr, "it would be 5 deliveries now, not 4") {
+	if got.Status != 1 || !strings.Contains(got.Stderr, "this would now send 5 deliveries, not 4") {
 		t.Errorf("a wrong count: %d %s", got.Status, got.Stderr)
 	}
 	w.JSON(&draft, "bulk", "confirm", uid, "--reason", "outage", "--count", "5")

@@ -114,10 +114,10 @@ func (c Consent) check(counts Counts) error {
 			"nothing would be sent; choose other deliveries")
 	case c.Count == 0 && total > TypedAbove:
 		return lending.Invalid("count",
-			`"count" is required for more than %d deliveries: it would be %d`, TypedAbove, total)
+			`"count" is required to send more than %d deliveries; this would send %d`, TypedAbove, total)
 	case c.Count != 0 && c.Count != total:
 		return lending.NewError(lending.CodeInvalidState,
-			"it would be %d deliveries now, not %d; look at the plan again", total, c.Count)
+			"this would now send %d deliveries, not %d; review the plan again", total, c.Count)
 	}
 	return nil
 }
@@ -249,7 +249,7 @@ func (s *Service) Cancel(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (i
 
 func errAllSent(row row) error {
 	return lending.NewError(lending.CodeInvalidState,
-		"all %d deliveries were sent already; each can be looked at by itself", row.Counts.Total())
+		"all %d deliveries have already been sent; view them one by one", row.Counts.Total())
 }
 
 func setState(ctx context.Context, tx *postgres.Tx, uid uuid.UUID, state State) error {

@@ -105,10 +105,10 @@ func (b Scope) errs() lending.FieldErrors {
 	case KindRecover, KindReplay:
 		choice, named = "subscription", b.Subscriptions
 		if b.EventUID == uuid.Nil && b.Since.IsZero() {
-			errs.Add("since", `"since" is required: name where the range begins`)
+			errs.Add("since", `"since" is required: it is the start of the time range`)
 		}
 		if !b.Since.Before(b.Until) {
-			errs.Add("until", `"until" must come after "since"`)
+			errs.Add("until", `"until" must be later than "since"`)
 		}
 	case KindFilter:
 		return errs
@@ -117,7 +117,7 @@ func (b Scope) errs() lending.FieldErrors {
 		return errs
 	}
 	if len(named) == 0 || len(named) > MaxChoice {
-		errs.Add(choice, `%q must name 1 to %d; choose more by a filter`, choice, MaxChoice)
+		errs.Add(choice, `%q must have 1 to %d entries; use a filter to choose more`, choice, MaxChoice)
 	}
 	return errs
 }

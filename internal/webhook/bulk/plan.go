@@ -93,7 +93,7 @@ func (s *Service) Plan(ctx context.Context, uid uuid.UUID) (Plan, error) {
 		return Plan{}, err
 	}
 	if row.State != StateDraft {
-		return Plan{}, errState(row, "planned", "look at")
+		return Plan{}, errState(row, "planned", "get a plan")
 	}
 	if err := row.checkSize(ctx, s.DB); err != nil {
 		return Plan{}, err

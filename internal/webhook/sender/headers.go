@@ -142,10 +142,10 @@ func nameProblem(given, name string, repeated bool) string {
 		return fmt.Sprintf("header %q cannot be set; names that begin with %s are Drawbridge's own",
 			name, ownPrefix)
 	case strings.HasPrefix(name, standardPrefix):
-		return fmt.Sprintf("header %q cannot be set; names that begin with %s are kept for Standard "+
+		return fmt.Sprintf("header %q cannot be set; names that begin with %s are reserved for Standard "+
 			"Webhooks", name, standardPrefix)
 	case repeated:
-		return fmt.Sprintf("header %q is given twice; give each name once, in any case", name)
+		return fmt.Sprintf("header %q is given twice; give each name once, whatever its case", name)
 	}
 	return ""
 }

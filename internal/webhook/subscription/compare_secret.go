@@ -70,7 +70,7 @@ func (s *Service) SigningSecrets(
 	}
 	if row.Auth != sender.AuthHMAC {
 		return secret.String{}, secret.String{}, lending.NewError(lending.CodeInvalidState,
-			"this subscription does not sign: its authentication is %s", row.Auth)
+			"this subscription has no signing secret: its authentication is %s, not hmac", row.Auth)
 	}
 	if current, err = s.OpenSecret(uid, row.SecretSealed); err != nil {
 		return secret.String{}, secret.String{}, err

@@ -104,7 +104,7 @@ func (s *Service) check(settings *Settings, rotate bool) (secret.String, error) 
 		}
 	}
 	if settings.Standard && settings.Auth != sender.AuthHMAC {
-		errs.Add("standard", `"standard" needs "auth" hmac: it is a second signature`)
+		errs.Add("standard", `"standard" requires "auth" hmac, since it adds a second signature`)
 	}
 	// All merchants are an empty list rather than nil, in JSON too.
 	settings.Merchants = slices.AppendSeq([]uuid.UUID{}, slices.Values(settings.Merchants))
@@ -127,7 +127,7 @@ func checkSecret(errs *lending.FieldErrors, auth sender.Auth, brought secret.Str
 	switch auth {
 	case sender.AuthNone:
 		if !brought.IsZero() {
-			errs.Add("secret", `"secret" has no use with "auth" none`)
+			errs.Add("secret", `"secret" is not used with "auth" none; leave it out`)
 		}
 		return secret.String{}
 	case sender.AuthHMAC, sender.AuthBearer:

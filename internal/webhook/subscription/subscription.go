@@ -88,7 +88,7 @@ func (s Subscription) CheckHeaders() error {
 		return nil
 	}
 	return lending.NewError(lending.CodeInvalidState,
-		"%s What is stored of the custom headers is unknown: set all of them again.", s.Unopened)
+		"%s The stored custom headers cannot be read: set all of them again.", s.Unopened)
 }
 
 // Settings are the parts of a subscription that an operator chooses.
@@ -171,7 +171,7 @@ func (s Subscription) Wants(kind lending.EventKind) bool {
 // checkEvents adds an error for each event that is not a kind.
 func checkEvents(errs *lending.FieldErrors, events []string) {
 	if len(events) == 0 {
-		errs.Add("event", `"event" is required: name a kind, or "all"`)
+		errs.Add("event", `"event" is required: give an event kind, or all`)
 		return
 	}
 	for _, event := range events {
@@ -179,8 +179,8 @@ func checkEvents(errs *lending.FieldErrors, events []string) {
 		switch {
 		case event == AllEvents:
 		case slices.Contains(events, AllEvents) && kind.IsKnown() && !kind.IsOptIn():
-			errs.Add("event", `"event" is either "all" or a list of kinds, not both; `+
-				`only %s and %s stand beside "all"`,
+			errs.Add("event", `"event" must be all or a list of kinds, not both; `+
+				`only %s and %s may be added to all`,
 				lending.EventFundingCancelled, lending.EventFundingReturned)
 		case !kind.IsKnown():
 			errs.Add("event", `"event" %.60s is not an event kind; the kinds are %s`,

@@ -148,7 +148,7 @@ func (e *StaleError) Error() string { return e.Unwrap().Error() }
 func (e *StaleError) Unwrap() error {
 	return lending.NewError(lending.CodeInvalidState,
 		"%s changed the %s of this subscription meanwhile (version %d to %d); "+
-			"look at what is in force now and change that",
+			"review the current settings and make your change again",
 		e.By, strings.Join(e.Since.Settings(), ", "), e.Since.From, e.Since.To)
 }
 
@@ -269,7 +269,7 @@ func (v Version) patch(choice Choice) (Patch, error) {
 	}
 	if v.HeadersUnknown {
 		return Patch{}, lending.NewError(lending.CodeInvalidState,
-			"the custom headers of version %d do not open; leave them out, and set them afterwards",
+			"the custom headers of version %d cannot be read; restore it without them, then set them",
 			v.Number)
 	}
 	headers := allKept(v.Headers)
@@ -278,7 +278,7 @@ func (v Version) patch(choice Choice) (Patch, error) {
 		name := strings.ToLower(header.Name)
 		at := slices.IndexFunc(headers, func(h sender.Header) bool { return h.Name == name })
 		if at < 0 {
-			errs.Add("header", "%q is no header of the version to restore", header.Name)
+			errs.Add("header", "the version to restore has no header %q", header.Name)
 			continue
 		}
 		headers[at] = header
