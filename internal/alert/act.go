@@ -49,7 +49,7 @@ func (s *Service) Snooze(
 ) (operator.Outcome, error) {
 	return s.change(ctx, tx, uid, "attention.snooze", func(item *Item) error {
 		if !until.After(tx.Now) || until.Sub(tx.Now) > maxSnooze {
-			return lending.Invalid("until", `"until" must lie ahead, by at most 90 days`)
+			return lending.Invalid("until", `"until" must be in the future, by at most 90 days`)
 		}
 		item.SnoozedUntil = &until
 		return nil
@@ -97,7 +97,7 @@ func (s *Service) change(
 	}
 	if item.ClosedAt != nil {
 		return operator.Outcome{}, lending.NewError(lending.CodeInvalidState,
-			"This is closed already, by %s.", item.ClosedBy)
+			"This alert has already been closed by %s.", item.ClosedBy)
 	}
 	before := item.state()
 	if err := apply(&item); err != nil {

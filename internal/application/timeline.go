@@ -307,7 +307,7 @@ func ParseEntryCursor(text string) (EntryCursor, error) {
 		year < 1 || year > 9999 ||
 		cursor.Rank < 0 || cursor.Rank > 100 {
 		return EntryCursor{}, lending.Invalid("before",
-			`"before" is not a place that a timeline returned; leave it out to start from the newest`)
+			`"before" is not a position that a timeline returned; leave it out to start from the newest`)
 	}
 	return cursor, nil
 }

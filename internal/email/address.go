@@ -81,11 +81,11 @@ func checkCharacters(address string) error {
 	case len(address) > 4*maxAddress || !utf8.ValidString(address):
 		return invalidAddress("is not an e-mail address such as ana@example.com")
 	case strings.ContainsFunc(address, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return invalidAddress("must not hold line breaks or other control characters")
+		return invalidAddress("must not contain line breaks or other control characters")
 	}
 	local := address[:max(0, strings.LastIndexByte(address, '@'))]
 	if strings.ContainsFunc(local, func(r rune) bool { return r > 0x7f }) {
-		return invalidAddress("may hold letters beyond ASCII after the @ only")
+		return invalidAddress("may contain non-ASCII characters only after the @")
 	}
 	return nil
 }

@@ -189,13 +189,13 @@ func (e Email) CheckResend() error {
 	switch {
 	case e.State == StateQueued:
 		return lending.NewError(lending.CodeInvalidState,
-			"This e-mail is still being sent; it can be re-sent once that has ended.")
+			"This e-mail is still being sent; wait until that has ended to re-send it.")
 	case e.State == StateSuppressed:
 		return lending.NewError(lending.CodeInvalidState,
 			"This e-mail was suppressed (%s) and is never sent.", e.Reason)
 	case e.ContentRemovedAt != nil:
 		return lending.NewError(lending.CodeInvalidState,
-			"This e-mail cannot be re-sent: its text was removed on %s, as the retention settings say.",
+			"This e-mail cannot be re-sent: its text was removed on %s under the retention settings.",
 			e.ContentRemovedAt.UTC().Format(time.DateOnly))
 	}
 	return nil

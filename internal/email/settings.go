@@ -37,7 +37,7 @@ func (s Settings) Validate() error {
 	var errs lending.FieldErrors
 	if name := cleanName(s.LenderName); name == "" || name != s.LenderName ||
 		utf8.RuneCountInString(name) > 100 {
-		errs.Add("lender_name", `"lender_name" must be 1 to 100 characters in one line`)
+		errs.Add("lender_name", `"lender_name" must have 1 to 100 characters on one line`)
 	}
 	for _, one := range []struct{ field, color string }{
 		{"primary_color", s.PrimaryColor}, {"accent_color", s.AccentColor},
@@ -50,11 +50,11 @@ func (s Settings) Validate() error {
 		errs.Add("reply_to", `"reply_to" must be an e-mail address or empty`)
 	}
 	if len(s.AlertTo) > maxAlertTo {
-		errs.Add("alert_to", `"alert_to" must hold at most %d addresses`, maxAlertTo)
+		errs.Add("alert_to", `"alert_to" must have at most %d addresses`, maxAlertTo)
 	}
 	for _, address := range s.AlertTo {
 		if CheckAddress(address) != nil {
-			errs.Add("alert_to", `"alert_to" holds %q, which is not an e-mail address`, address)
+			errs.Add("alert_to", `"alert_to" contains %q, which is not an e-mail address`, address)
 		}
 	}
 	return errs.Err()

@@ -137,7 +137,7 @@ func claim(
 	}
 	if earlier.Actor != change.Actor {
 		return "", false,
-			lending.Invalid("token", "this form was sent by somebody else; open it again")
+			lending.Invalid("token", "this form was already sent by another user; open it again")
 	}
 	return earlier.Target, false, nil
 }

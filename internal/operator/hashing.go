@@ -163,6 +163,6 @@ func (h *Hasher) enter(ctx context.Context, whole bool) (leave func(), err error
 // errBusy refuses a sign-in because the process is at capacity.
 func errBusy(cause error) error {
 	return lending.NewError(lending.CodeUnavailable,
-		"Too many people sign in at this moment. Wait a few seconds and try again.").
+		"Too many people are signing in. Wait a few seconds and try again.").
 		WithCause(cause)
 }

@@ -65,8 +65,8 @@ func checkPassword(errs *lending.FieldErrors, password, email, name string) {
 	bare := core(password)
 	switch {
 	case bare == "" || common()[bare]:
-		errs.Add("password", `"password" is one of those that are tried first; `+
-			`take a few words that do not belong together`)
+		errs.Add("password", `"password" is too easy to guess; `+
+			`choose a few words that have nothing to do with each other`)
 	case slices.Contains([]string{
 		core(email), core(local), core(name), core(local + local), core(domain),
 	}, bare):
@@ -127,7 +127,7 @@ func (s *Service) ChangePassword(
 		return User{}, err
 	}
 	if same {
-		return User{}, lending.Invalid("password", `"password" must be another one than before`)
+		return User{}, lending.Invalid("password", `"password" must differ from the current one`)
 	}
 	return s.storePassword(ctx, tx, user, newPassword{text: password, before: user.Credential})
 }

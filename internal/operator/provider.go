@@ -138,8 +138,8 @@ func (p *Provider) Finish(
 	if ticket.Again && (asked.IsZero() || asked.Before(ticket.Begun.Add(-providerSkew)) ||
 		asked.After(now.Add(providerSkew))) {
 		return Identity{}, lending.NewError(lending.CodeUnauthorized,
-			"The provider did not say that it asked you again (auth_time). Confirm with your "+
-				"password, or ask the person who runs the provider to send it.")
+			"The provider did not confirm that it made you sign in again (claim auth_time). Confirm with "+
+				"your password, or ask the provider's administrator to send that claim.")
 	}
 	return identity, nil
 }
@@ -226,9 +226,9 @@ func (s *Service) Admit(
 			Password: secret.NewToken("").Reveal(), // known to nobody
 		})
 		if lending.ErrorCode(err) == lending.CodeValidation {
-			text := "Your account there has an e-mail address that cannot be used here. Ask an admin."
+			text := "The e-mail address of your account there cannot be used here. Ask an admin."
 			if lending.IsTaken(err) { // the address belongs to a user with another identity
-				text = "This address belongs to another account. Ask an admin."
+				text = "Your e-mail address belongs to another user of this console. Ask an admin."
 			}
 			return User{}, false, lending.NewError(lending.CodeUnauthorized, "%s", text).WithCause(err)
 		}
@@ -242,7 +242,7 @@ func (s *Service) Admit(
 	}
 	if len(known) == 0 || known[0].DisabledAt != nil {
 		return User{}, false, lending.NewError(lending.CodeUnauthorized,
-			"Nobody here has this account. Ask an admin for an invitation to its address.")
+			"No user of this console has this account. Ask an admin to invite its address.")
 	}
 	_, err = tx.ExecContext(ctx, `
 		UPDATE users SET provider_issuer = $2, provider_subject = $3 WHERE user_uid = $1`,

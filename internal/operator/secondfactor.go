@@ -95,7 +95,7 @@ func (s *Service) SecondFactors() SecondFactors { return SecondFactors{s} }
 func (f SecondFactors) Enrol(signed Signed) (kept string, err error) {
 	if f.users.Keys == nil {
 		return "", lending.NewError(lending.CodeInvalidState,
-			"this process has no keys to keep a second factor with")
+			"this process has no keys to encrypt a second factor with")
 	}
 	if signed.SecondFactor {
 		return "", errEnrolled()
@@ -131,7 +131,7 @@ func enrolmentPlace(signed Signed) string {
 
 func errEnrolled() error {
 	return lending.NewError(lending.CodeInvalidState,
-		"there is a second factor already; turn it off before you set up another")
+		"you already have a second factor; turn it off before you set up another")
 }
 
 // Confirm activates the second factor that Enrol began, given its first code, and returns the
@@ -143,7 +143,7 @@ func (f SecondFactors) Confirm(
 	enrolment, ok := f.Enrolling(signed, kept)
 	if !ok {
 		return nil, lending.NewError(lending.CodeInvalidState,
-			"there is no second factor to confirm; begin again")
+			"no second factor is being set up, or its time ran out; begin again")
 	}
 	text := enrolment.Secret.Reveal()
 	step, ok := matchStep(text, cleanCode(code), tx.Now, 0)

@@ -96,7 +96,7 @@ func (s *Service) CreateClient(
 			field, request.PartnerUID)
 	case !request.Group && len(merchants) > 1:
 		return Issued{}, lending.Invalid(field,
-			"%q must name exactly one of %d merchants unless the client is a group",
+			"%q must name exactly one of %d merchants unless the client is a group client",
 			field, len(merchants))
 	}
 	credentials := Credentials{ClientID: clientID(postgres.NewUID(tx.Now)), Secret: newSecret()}

@@ -139,7 +139,7 @@ func (n NewLenderClient) parse() (System, error) {
 	for _, text := range n.From {
 		network, err := parseNetwork(text)
 		if err != nil {
-			errs.Add("from", `"from" must be networks such as 203.0.113.0/24, %.60s is none`, text)
+			errs.Add("from", `"from" must be networks such as 203.0.113.0/24; %.60s is not one`, text)
 		} else if !slices.Contains(made.From, network) {
 			made.From = append(made.From, network)
 		}

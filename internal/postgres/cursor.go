@@ -79,7 +79,7 @@ func inRange(at time.Time) bool { return at.Year() >= 1 && at.Year() <= 9999 }
 
 func errCursor() error {
 	return lending.Invalid("cursor",
-		`"cursor" is not one that a list returned; leave it out to start from the beginning`)
+		`"cursor" must be one that this list returned; leave it out to start from the beginning`)
 }
 
 // Paging selects a page of a list.

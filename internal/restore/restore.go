@@ -172,7 +172,7 @@ func (s *Service) Quarantine(ctx context.Context, tx *postgres.Tx, reason string
 		return fmt.Errorf("beginning the quarantine: %w", err)
 	}
 	if begun == 0 {
-		return lending.NewError(lending.CodeInvalidState, "everything is held already")
+		return lending.NewError(lending.CodeInvalidState, "everything is already held")
 	}
 	return signOut(ctx, tx)
 }

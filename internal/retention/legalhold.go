@@ -52,7 +52,7 @@ func (s *Service) Place(
 			"no application has the id %s", application)
 	case postgres.IsUnique(err, "application_holds_in_force"):
 		return LegalHold{}, lending.NewError(lending.CodeInvalidState,
-			"application %s is under a legal hold already", application)
+			"application %s is already under a legal hold", application)
 	case err != nil:
 		return LegalHold{}, fmt.Errorf("holding application %s: %w", application, err)
 	}
@@ -75,7 +75,7 @@ func (s *Service) Release(
 		   AND released_at IS NULL
 		RETURNING `+legalHoldColumns, application, by, reason, tx.Now)
 	return hold, postgres.RowError(err, lending.NewError(lending.CodeInvalidState,
-		"application %s is under no legal hold", application), "releasing application %s", application)
+		"application %s is not under a legal hold", application), "releasing application %s", application)
 }
 
 // LegalHolds returns the legal holds of an application, newest first, including released ones.

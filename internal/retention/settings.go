@@ -65,7 +65,7 @@ func (s Settings) Check() error {
 	}
 	if s.BodyDays > s.Months*daysOfMonth {
 		errs.Add("body_days", `"body_days" must be at most %d with "metadata_months" %d: `+
-			`bodies go before the rows that they belong to`, s.Months*daysOfMonth, s.Months)
+			`bodies cannot be kept longer than their rows`, s.Months*daysOfMonth, s.Months)
 	}
 	return errs.Err()
 }
