@@ -163,7 +163,7 @@ func TestWrongFilters(t *testing.T) {
 		{"since=0001-01-01T00:00:00Z", "since", "must be after"},
 		{"until=9999-12-31T23:00:00-02:00", "until", "must be after"},
 		{"since=2026-11-21T10:00&until=2026-11-21T09:00", "until", "must come after"},
-		{"cursor=xyz", "", "place in the list"},
+		{"cursor=xyz", "", "position in the list"},
 	}
 	for _, test := range tests {
 		page := b.get(paths.Deliveries+"?"+test.query).wantStatus(t, http.StatusBadRequest)

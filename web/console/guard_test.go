@@ -114,7 +114,7 @@ func TestEveryChangeChecksItsOrigin(t *testing.T) {
 			b.header = header
 			got := b.send(route.Method, fill(route.Path), url.Values{})
 			if got.Status != http.StatusForbidden ||
-				!strings.Contains(got.text("body"), "This came from another site.") {
+				!strings.Contains(got.text("body"), "This request came from another site.") {
 				t.Errorf("%s %s with %v answers %d %.100q, want 403 for the origin",
 					route.Method, route.Path, header, got.Status, got.text("main"))
 			}

@@ -98,11 +98,11 @@ func TestMailSettingsErrors(t *testing.T) {
 	}
 	page := b.post(paths.MailSettings, form).wantStatus(t, http.StatusBadRequest)
 	for field, want := range map[string]string{
-		"lender_name":   "The lender's name must be 1 to 100 characters in one line.",
+		"lender_name":   "The lender's name must have 1 to 100 characters on one line.",
 		"primary_color": "The colour of the head must be a colour such as #1d3f72.",
 		"accent_color":  "The colour of what matters must be a colour such as #1d3f72.",
 		"reply_to":      "The address for answers must be an e-mail address or empty.",
-		"alert_to": `The list of addresses for alerts holds "nobody", ` +
+		"alert_to": `The list of addresses for alerts contains "nobody", ` +
 			`which is not an e-mail address.`,
 	} {
 		if got := page.text("#ask-" + field + "-fault"); got != want {

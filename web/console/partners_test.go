@@ -441,7 +441,7 @@ func TestIssueClientErrors(t *testing.T) {
 		"tick at least one merchant": nil,
 		"exactly one merchant":       {r.Merchant.String(), second.String()},
 		"is not a merchant of":       {foreign.String()},
-		"none of the list":           {"x"},
+		"not in the list":            {"x"},
 	} {
 		values["merchant"] = merchants
 		page := b.post(path, values).wantStatus(t, http.StatusBadRequest)

@@ -336,7 +336,7 @@ func TestTheSecretInForceIsNotRotated(t *testing.T) {
 			values.Set(field.AttrOr("name", ""), field.AttrOr("value", ""))
 		})
 	page := b.post(path, values).wantStatus(t, http.StatusBadRequest)
-	if text := page.text("main"); !strings.Contains(text, "The secret is in force already") {
+	if text := page.text("main"); !strings.Contains(text, "The secret is already in force") {
 		t.Errorf("the page says %q", text)
 	}
 	if after := r.onlySubscription(); after.Version != made.Version || after.PreviousUntil != nil {

@@ -96,7 +96,7 @@ func (f *Feature) fromProvider(ctx echo.Context) error {
 		return f.proved(ctx, leaving.Next)
 	default:
 		return lending.NewError(lending.CodeForbidden,
-			"The provider knows you as another user. Sign out first to switch.")
+			"You are signed in to the provider as another user. Sign out here first to change users.")
 	}
 	visit := operator.Session{Method: operator.MethodProvider, ProvedAt: identity.ProvedAt}
 	if now := f.DB.Now(); visit.ProvedAt.After(now) {

@@ -123,7 +123,7 @@ func (f *Feature) removeFactor(ctx echo.Context) (action.Change, error) {
 	user := page.User(ctx)
 	if user.SecondFactorNeeded {
 		return action.Change{}, lending.NewError(lending.CodeInvalidState,
-			"your role must have a second factor; an admin can reset yours")
+			"your role requires a second factor, so you cannot turn it off; an admin can reset it")
 	}
 	return own(ctx, "user.second_factor_off", "The second factor is off.",
 		func(ctx context.Context, tx *postgres.Tx) error {

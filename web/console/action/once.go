@@ -56,7 +56,7 @@ func FormToken(ctx echo.Context) (uuid.UUID, error) {
 	token, err := uuid.Parse(ctx.FormValue(page.TokenField))
 	if err != nil {
 		return uuid.Nil, lending.NewError(lending.CodeValidation,
-			"The form is not whole. Open it again and send it once more.")
+			"The form is incomplete. Open it again and send it once more.")
 	}
 	return token, nil
 }

@@ -18,7 +18,7 @@ func (c changing) confirmAcceptance() (changeForm, error) {
 	case c.now.Status.IsFinal():
 		return changeForm{}, notNow("No offer can be accepted on an application that is %s", c.now.Status)
 	case c.now.LoanOpen:
-		return changeForm{}, notNow("The loan is open: another product cannot be selected any more")
+		return changeForm{}, notNow("The loan is open: another product can no longer be selected")
 	case c.now.Decided && len(c.now.Offers) == 0:
 		return changeForm{}, notNow("The decision made no offer that could be accepted")
 	}
@@ -98,7 +98,7 @@ func readAcceptance(uid uuid.UUID, product, linked string) (application.Acceptan
 	var errs lending.FieldErrors
 	var err error
 	if acceptance.ProductUID, err = uuid.Parse(product); err != nil {
-		errs.Add("product", `"product" must be one of the list`)
+		errs.Add("product", `"product" must be chosen from the list`)
 	}
 	for text := range strings.FieldsSeq(linked) {
 		other, err := uuid.Parse(text)

@@ -36,7 +36,7 @@ func (f *Feature) newApplication() action.Spec {
 				merchant, err := f.Partners.Merchant(ctx.Request().Context(), request.MerchantUID)
 				switch {
 				case lending.ErrorCode(err) == lending.CodeNotFound:
-					invalid = lending.Invalid("merchant_uid", `"merchant_uid" must be one of the list`)
+					invalid = lending.Invalid("merchant_uid", `"merchant_uid" must be chosen from the list`)
 				case err != nil:
 					return action.Form{}, err
 				}
@@ -183,7 +183,7 @@ func typed(ctx echo.Context, name string) string { return strings.TrimSpace(ctx.
 func listed(ctx echo.Context, name string, errs *lending.FieldErrors) uuid.UUID {
 	uid, err := uuid.Parse(typed(ctx, name))
 	if err != nil {
-		errs.Add(name, "%q must be one of the list", name)
+		errs.Add(name, "%q must be chosen from the list", name)
 	}
 	return uid
 }

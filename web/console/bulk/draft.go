@@ -123,13 +123,13 @@ func (f *Feature) confirm(ctx echo.Context) error {
 	form := draftForm{Reason: ctx.FormValue("reason"), Count: ctx.FormValue("count")}
 	planned, err := strconv.Atoi(ctx.FormValue("planned"))
 	if err != nil {
-		return lending.Invalid("planned", `"planned" must be the count that the page showed`)
+		return lending.Invalid("planned", `"planned" must be the number that the page showed`)
 	}
 	if planned > resend.TypedAbove {
 		typed, err := strconv.Atoi(strings.ReplaceAll(strings.TrimSpace(form.Count), ",", ""))
 		if err != nil || typed != planned {
 			return f.refuseDraft(ctx, uid, lending.Invalid("count",
-				"type %s, the count of deliveries, to confirm", ui.Number(planned)), form)
+				"type %s, the number of deliveries, to confirm", ui.Number(planned)), form)
 		}
 	}
 	by := page.User(ctx).Email

@@ -135,7 +135,7 @@ func (f *Feature) chooseFilter(ctx echo.Context, form url.Values) (choice, error
 	filter, _, wrong := f.Filter(ctx, query)
 	if len(wrong) > 0 {
 		return choice{}, lending.NewError(lending.CodeValidation,
-			"the filter is not right; correct it in the list of deliveries first")
+			"the filter is invalid; correct it in the list of deliveries first")
 	}
 	shares, err := f.Webhooks.Bulk.PartnersOf(ctx.Request().Context(), filter)
 	return choice{
@@ -153,7 +153,7 @@ func (f *Feature) chooseTicked(ctx echo.Context, form url.Values) (choice, error
 	for text := range strings.SplitSeq(together, ",") {
 		uid, err := uuid.Parse(text)
 		if err != nil {
-			return choice{}, lending.Invalid("delivery", "%.60q is no id of a delivery", text)
+			return choice{}, lending.Invalid("delivery", "%.60q is not the id of a delivery", text)
 		}
 		ticked = append(ticked, uid)
 	}

@@ -67,7 +67,7 @@ func readItemFilter(query url.Values) (resend.ItemFilter, error) {
 	if text := query.Get("after"); text != "" {
 		after, err := strconv.ParseUint(text, 10, 31)
 		if err != nil {
-			return filter, lending.Invalid("after", `"after" must be a place in the results`)
+			return filter, lending.Invalid("after", `"after" must be a position in the results`)
 		}
 		filter.After = int(after)
 	}

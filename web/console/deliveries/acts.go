@@ -131,7 +131,7 @@ func (f *Feature) cancel(ctx echo.Context) error {
 			}
 			if err == nil && len(ended) == 0 {
 				err = lending.NewError(lending.CodeInvalidState, "Nothing was cancelled: none of the chosen "+
-					"deliveries waits any more. Meanwhile they were sent, or somebody else cancelled them.")
+					"deliveries is waiting any more. They were sent, or somebody else cancelled them.")
 			}
 			return outcome, err
 		},
@@ -162,7 +162,7 @@ func (f *Feature) confirmCancel(
 	form.Endpoints = len(endpoints)
 	if form.Waiting == 0 {
 		return lending.NewError(lending.CodeInvalidState,
-			"None of the chosen deliveries waits for an attempt: there is nothing to cancel.")
+			"None of the chosen deliveries is waiting for an attempt: there is nothing to cancel.")
 	}
 	here := place.Under(form.Back, "Cancel deliveries")
 	here.Here = "Cancel"

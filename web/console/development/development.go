@@ -116,7 +116,7 @@ func (f *Feature) teachReceiver(ctx echo.Context) error {
 	text := strings.TrimSpace(ctx.FormValue("secret"))
 	return f.actOnReceiver(ctx, "The receiver knows the secret now.", func() error {
 		if text == "" {
-			return lending.Invalid("secret", "Type the secret that it should know")
+			return lending.Invalid("secret", "Type the secret that the receiver should accept")
 		}
 		f.Receiver.Learn(secret.New(text))
 		return nil

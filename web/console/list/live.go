@@ -85,7 +85,7 @@ func (l lister[R]) live(
 func (l lister[R]) stream(ctx echo.Context) error {
 	v := l.read(ctx, ctx.QueryParams())
 	if l.Read(v); len(v.Wrong) > 0 {
-		return lending.NewError(lending.CodeValidation, "the filter of this page is not right")
+		return lending.NewError(lending.CodeValidation, "the filter of this page is invalid")
 	}
 	return l.Stream(ctx, func(request context.Context) ([]byte, error) {
 		v.Now = l.DB.Now() // move a range that ends now

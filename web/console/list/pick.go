@@ -92,7 +92,7 @@ func (e *Engine) PickRoute() page.Route {
 	return page.Get(paths.Pick, "console.pick", operator.RoleSupport, func(ctx echo.Context) error {
 		kind := search.Kind(ctx.Param("kind"))
 		if !search.CanPick(kind) {
-			return lending.NewError(lending.CodeNotFound, "there is nothing of this kind to choose")
+			return lending.NewError(lending.CodeNotFound, "nothing of this kind can be chosen")
 		}
 		query := ctx.QueryParams()
 		field, none := query.Get("field"), query.Get("none")

@@ -41,7 +41,7 @@ func (e *Engine) SaveRoute() page.Route {
 				}
 				uid, err := uuid.Parse(remove)
 				if err != nil {
-					return outcome, lending.Invalid("remove", "%.60q is no id of a view", remove)
+					return outcome, lending.Invalid("remove", "%.60q is not the id of a view", remove)
 				}
 				return outcome, views.Delete(request, tx, user.UID, uid)
 			},

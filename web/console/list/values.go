@@ -133,7 +133,7 @@ func (l lister[R]) read(ctx echo.Context, query url.Values) *Values {
 		}
 	}
 	if v.place != "" && !l.CheckPlace(v.place) {
-		v.Wrong["cursor"] = "The page's place in the list cannot be read; start from the newest."
+		v.Wrong["cursor"] = "The page's position in the list cannot be read; start from the newest."
 	}
 	return v
 }

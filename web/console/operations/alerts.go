@@ -172,7 +172,7 @@ func (f *Feature) changeAlert(
 		length, err := time.ParseDuration(ctx.FormValue("for"))
 		if err != nil {
 			return operator.Outcome{},
-				lending.Invalid("until", "choose for how long it is out of sight")
+				lending.Invalid("until", "choose how long to snooze the alert")
 		}
 		return f.Alerts.Snooze(request, tx, uid, tx.Now.Add(length))
 	case "resolve":

@@ -110,7 +110,7 @@ func (f *Feature) auditEntry(ctx echo.Context) error {
 	id, err := strconv.ParseInt(ctx.Param("entry"), 10, 64)
 	if err != nil {
 		return lending.NewError(lending.CodeNotFound,
-			"%q is no entry of the audit log", ctx.Param("entry"))
+			"%q is not an entry of the audit log", ctx.Param("entry"))
 	}
 	request := ctx.Request().Context()
 	record, err := operator.AuditLog{DB: f.Operators.DB}.Get(request, id)

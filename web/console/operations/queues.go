@@ -46,7 +46,7 @@ func (f *Feature) steerQueue(ctx echo.Context) (action.Change, error) {
 		use, done = f.Queues.Resume, called+" goes on."
 	default:
 		return action.Change{}, lending.NewError(lending.CodeNotFound,
-			"a queue can be paused and resumed")
+			"a queue can only be paused or resumed")
 	}
 	return action.Change{
 		Done: done,

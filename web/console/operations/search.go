@@ -96,7 +96,7 @@ func (f *Feature) why(ctx echo.Context) error {
 		shown.Question.Draw = number
 	}
 	if shown.Question.Kind != "" && !shown.Question.Kind.IsKnown() {
-		shown.Wrong["event"] = "This is no kind of event. Choose one of the list."
+		shown.Wrong["event"] = "This is not a kind of event. Choose one from the list."
 	}
 	status := http.StatusOK
 	switch {

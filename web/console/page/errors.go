@@ -115,8 +115,8 @@ var errorTitles = map[int]string{
 	http.StatusTooManyRequests:       "Too often",
 	http.StatusRequestEntityTooLarge: "The form is too large",
 	http.StatusServiceUnavailable:    "The database does not answer",
-	http.StatusMethodNotAllowed:      "The request is not right",
-	http.StatusBadRequest:            "The request is not right",
+	http.StatusMethodNotAllowed:      "The request is not valid",
+	http.StatusBadRequest:            "The request is not valid",
 }
 
 // missingKey says what to do about a value whose key is missing.
@@ -128,7 +128,7 @@ const missingKey = "A secret that belongs here is encrypted with the key %s, whi
 // ErrorText returns what a user may see of an error.
 func ErrorText(err error) string {
 	if lending.ErrorCode(err) == lending.CodeUnavailable {
-		return "Try again in a moment. If you changed something, look first whether it was done."
+		return "Try again in a moment. If you changed something, check first whether it was done."
 	}
 	if refusal, ok := errors.AsType[*lending.Error](err); ok {
 		return Sentence(refusal.Message)
@@ -136,7 +136,7 @@ func ErrorText(err error) string {
 	if missing, ok := errors.AsType[*secret.UnknownKeyError](err); ok {
 		return fmt.Sprintf(missingKey, missing.ID)
 	}
-	return "It is our fault, and it is written down. Try again; if it stays, quote the request id."
+	return "This is our error and was logged. Try again; if it persists, report the request id."
 }
 
 // Sentence is ui.Sentence, for handlers.

@@ -79,7 +79,7 @@ func (s *Site) Guard(needed operator.Role, handler echo.HandlerFunc) echo.Handle
 	guarded := s.withSession(func(ctx echo.Context) error {
 		if err := s.origins.Check(ctx.Request()); err != nil {
 			return lending.NewError(lending.CodeForbidden,
-				"This came from another site. Open the console and try again.").WithCause(err)
+				"This request came from another site. Open the console and try again.").WithCause(err)
 		}
 		if body, ok := ctx.Request().Body.(*formBody); ok {
 			body.known = s.Sessions.Exists(ctx.Request().Context(), SessionID)
@@ -142,7 +142,7 @@ func admit(ctx echo.Context, needed operator.Role, handler echo.HandlerFunc) err
 		return handler(ctx)
 	case IsFragment(ctx) || isStream(ctx.Request()):
 		return lending.NewError(lending.CodeForbidden,
-			"Something has to be done before the console opens. Reload the page.")
+			"You have to complete a step before you can use the console. Reload the page.")
 	}
 	return ctx.Redirect(http.StatusSeeOther, step)
 }
@@ -196,12 +196,12 @@ func readForm(ctx echo.Context) error {
 	err := r.ParseForm()
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return lending.NewError(lending.CodePayloadTooLarge,
-			"The form is too large: at most %d KiB are taken.", tooLarge.Limit>>10)
+			"The form is too large: at most %d KiB are accepted.", tooLarge.Limit>>10)
 	}
 	if errors.Is(err, errGuestForms) {
 		return lending.NewError(lending.CodePayloadTooLarge,
-			"You are signed out, and too many send large forms. Go back, sign in on another tab, then "+
-				"send the form again.").WithCause(err)
+			"You are signed out, and too many large forms are being sent. Sign in on another tab, then "+
+				"go back and send the form again.").WithCause(err)
 	}
 	if err != nil {
 		return lending.NewError(lending.CodeValidation, "The form cannot be read.").WithCause(err)
@@ -250,7 +250,7 @@ func askToSignIn(ctx echo.Context) error {
 	request := ctx.Request()
 	if IsFragment(ctx) || isStream(request) {
 		return lending.NewError(lending.CodeUnauthorized,
-			"You are signed out. Sign in again, in another tab if something is typed here.")
+			"You are signed out. Sign in again; use another tab if you typed something here.")
 	}
 	if resubmission(ctx, true) != nil {
 		return lending.NewError(lending.CodeUnauthorized,

@@ -89,7 +89,7 @@ func Ticked(ctx echo.Context, field string, most int, many, one string) ([]uuid.
 	for _, text := range ticked {
 		uid, err := uuid.Parse(text)
 		if err != nil {
-			return nil, lending.Invalid(field, "%.60q is no id of %s", text, one)
+			return nil, lending.Invalid(field, "%.60q is not the id of %s", text, one)
 		}
 		uids = append(uids, uid)
 	}

@@ -140,7 +140,7 @@ func (f *Feature) newClient() action.Spec {
 							uid, err := uuid.Parse(text)
 							if err != nil {
 								return operator.Outcome{}, lending.Invalid("merchant",
-									"this merchant is none of the list; choose again")
+									"this merchant is not in the list; choose again")
 							}
 							request.MerchantUIDs = append(request.MerchantUIDs, uid)
 						}
@@ -301,7 +301,7 @@ func (f *Feature) rotateClient(k kind) action.Spec {
 						overlap, err := time.ParseDuration(chosen)
 						if err != nil || !known {
 							return operator.Outcome{},
-								lending.Invalid("overlap", `"overlap" must be one of the list`)
+								lending.Invalid("overlap", `"overlap" must be chosen from the list`)
 						}
 						now, err := f.Partners.LockClient(ctx, tx, found.ID)
 						if err != nil {

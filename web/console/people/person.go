@@ -110,7 +110,7 @@ func (f *Feature) other(
 	}
 	if user.UID == page.User(ctx).UID {
 		return action.Change{}, lending.NewError(lending.CodeInvalidState,
-			"this is your own account; ask another admin, so that nobody locks themselves out")
+			"this is your own account; ask another admin, so that you cannot lock yourself out")
 	}
 	return action.Change{
 		Done: done,

@@ -73,7 +73,7 @@ func (f *Feature) rotate() action.Spec {
 						changed, made, err = f.Webhooks.Subscriptions.Amend(
 							request, tx, current.UID, patch, page.User(ctx).Email)
 						if err == nil && made.IsZero() {
-							err = lending.Invalid("secret", `"secret" is in force already; nothing was rotated`)
+							err = lending.Invalid("secret", `"secret" is already in force; nothing was rotated`)
 						}
 						after := map[string]any{"version": changed.Version}
 						if changed.PreviousUntil != nil {
@@ -127,7 +127,7 @@ func rotation(ctx echo.Context, current subscription.Subscription) (subscription
 	patch.Overlap, _ = time.ParseDuration(overlap) // the choices of the list can be parsed
 	if current.Auth == sender.AuthHMAC && !slices.ContainsFunc(overlaps,
 		func(o ui.Option) bool { return o.Value == overlap }) {
-		problems.Add("overlap", "Choose one of the lengths.")
+		problems.Add("overlap", "Choose one of the offered lengths.")
 	}
 	return patch, problems.Err()
 }

@@ -43,7 +43,7 @@ func (f *Feature) test() action.Spec {
 				kind := lending.EventKind(ctx.FormValue("event"))
 				if !kind.IsKnown() {
 					return operator.Outcome{},
-						lending.Invalid("event", "There is no such event; choose one of the list.")
+						lending.Invalid("event", "There is no such event; choose one from the list.")
 				}
 				sent, err := f.Webhooks.Deliveries.Test(request, tx, current.UID, kind)
 				return did(paths.To(paths.SubscriptionResult, current.UID.String(), sent.String()),

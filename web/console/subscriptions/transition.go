@@ -167,7 +167,7 @@ func (f *Feature) transition(t transition) action.Spec {
 						typed := strings.TrimSpace(ctx.FormValue("confirm"))
 						if t.danger && !strings.EqualFold(typed, called) {
 							return operator.Outcome{},
-								lending.Invalid("confirm", "Type it exactly as it stands above.")
+								lending.Invalid("confirm", "Type it exactly as it is shown above.")
 						}
 						seen, _ := strconv.Atoi(ctx.FormValue("version")) // 0 saw any version
 						before, err := f.Webhooks.Subscriptions.LockFrom(request, tx, current.UID, seen)
