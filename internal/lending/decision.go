@@ -61,7 +61,7 @@ func Decide(request DecisionRequest) (Decision, error) {
 	switch {
 	case request.Decided:
 		return Decision{}, NewError(CodeInvalidState,
-			"the decision on this application has already been made: it is %s", request.Status)
+			"the application has already been decided; its status is %s", request.Status)
 	case request.Status.IsFinal():
 		return Decision{}, NewError(CodeInvalidState,
 			"the decision cannot run on an application that is %s", request.Status)
