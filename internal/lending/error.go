@@ -182,7 +182,8 @@ func ErrorCode(err error) Code {
 	return CodeInternal
 }
 
-// OneLine is the error's text on one line, every error of a refusal included.
+// OneLine is the error's text on one line, every error of a refusal and all that were joined
+// included.
 func OneLine(err error) string {
 	text := err.Error()
 	if refusal, ok := errors.AsType[*Error](err); ok && len(refusal.Details) > 1 {
@@ -192,5 +193,11 @@ func OneLine(err error) string {
 		}
 		text = strings.Join(messages, "; ")
 	}
-	return strings.Join(strings.Fields(text), " ")
+	var lines []string
+	for line := range strings.Lines(text) {
+		if words := strings.Fields(line); len(words) > 0 {
+			lines = append(lines, strings.Join(words, " "))
+		}
+	}
+	return strings.Join(lines, "; ")
 }

@@ -1,6 +1,7 @@
 package lending_test
 
 import (
+	"errors"
 	"testing"
 
 	"drawbridge/internal/lending"
@@ -26,5 +27,13 @@ func TestNotFoundRefusalsPointAtTheID(t *testing.T) {
 		if tc.err.Error() != tc.want {
 			t.Errorf("message %q, want %q", tc.err, tc.want)
 		}
+	}
+}
+
+func TestOneLineSeparatesJoinedErrors(t *testing.T) {
+	t.Parallel()
+	joined := errors.Join(errors.New("removing  bodies"), errors.New("\nclosing\n"))
+	if got, want := lending.OneLine(joined), "removing bodies; closing"; got != want {
+		t.Errorf("the line is %q, want %q", got, want)
 	}
 }
