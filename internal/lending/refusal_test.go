@@ -32,8 +32,8 @@ func TestNotFoundRefusalsPointAtTheID(t *testing.T) {
 
 func TestOneLineSeparatesJoinedErrors(t *testing.T) {
 	t.Parallel()
-	joined := errors.Join(errors.New("removing  bodies"), errors.New("\nclosing\n"))
-	if got, want := lending.OneLine(joined), "removing bodies; closing"; got != want {
+	joined := errors.Join(errors.New("removing  bodies"), errors.New("first\n\nclosing"))
+	if got, want := lending.OneLine(joined), "removing bodies; first; closing"; got != want {
 		t.Errorf("the line is %q, want %q", got, want)
 	}
 }
