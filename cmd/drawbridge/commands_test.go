@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -113,6 +114,33 @@ func TestStoppedCommandNamesTheSignal(t *testing.T) {
 	const want = "drawbridge: stopped by a signal: "
 	if got := stderr.String(); status != exitFailed || !strings.HasPrefix(got, want) {
 		t.Errorf("ended with %d: %s", status, got)
+	}
+}
+
+// A signal also ends a command that waits for its standard input.
+func TestStoppedCommandReadsNoFurther(t *testing.T) {
+	t.Parallel()
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	for _, line := range []string{
+		"user create --email a@lender.example --name A --role support",
+		"subscription compare-secret " + uuid.NewString(),
+		"listen --url http://127.0.0.1:1 --client-id x --client-secret-file - " +
+			"--forward http://127.0.0.1:1",
+	} {
+		stdin, typing := io.Pipe()
+		late := time.AfterFunc(10*time.Second, func() { _ = typing.Close() })
+		var stderr lockedBuffer
+		status := run(stopped, environment{
+			args: strings.Fields(line), stdin: stdin, stdout: io.Discard, stderr: &stderr,
+			getenv: func(string) string { return "" },
+		})
+		got := stderr.String()
+		if !late.Stop() || status != exitFailed ||
+			!strings.HasPrefix(got, "drawbridge: stopped by a signal: reading ") {
+			t.Errorf("%s ended with %d: %s", line, status, got)
+		}
+		_ = typing.Close()
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -224,11 +225,30 @@ func (env *environment) readSecret(what string) string {
 		return ""
 	}
 	const longest = 4096
-	text, err := io.ReadAll(io.LimitReader(env.stdin, longest))
+	text, err := env.typed(func() ([]byte, error) {
+		return io.ReadAll(io.LimitReader(env.stdin, longest))
+	})
 	if err != nil {
 		env.refuse(fmt.Errorf("reading the %s: %w", what, err))
 	}
 	return string(text)
+}
+
+// typed runs read, which reads the standard input, and returns once the command is stopped: a signal
+// does not end a read.
+func (env *environment) typed(read func() ([]byte, error)) (text []byte, err error) {
+	done := make(chan func(), 1)
+	go func() {
+		found, failure := read()
+		done <- func() { text, err = found, failure }
+	}()
+	select {
+	case <-env.ctx.Done():
+		return nil, context.Cause(env.ctx)
+	case take := <-done:
+		take()
+		return text, err
+	}
 }
 
 // secretFlag is the secret given by a flag, the zero value if there is none; - reads it

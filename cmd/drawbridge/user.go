@@ -167,18 +167,27 @@ func (env *environment) readPassword() string {
 	}
 	if file, ok := env.stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		fmt.Fprint(env.stderr, "Password: ")
-		typed, err := term.ReadPassword(int(file.Fd()))
+		before, err := term.GetState(int(file.Fd()))
+		var typed []byte
+		if err == nil {
+			typed, err = env.typed(func() ([]byte, error) { return term.ReadPassword(int(file.Fd())) })
+		}
 		fmt.Fprintln(env.stderr)
 		if err != nil {
+			if before != nil { // or a terminal where the command was stopped shows nothing any more
+				_ = term.Restore(int(file.Fd()), before)
+			}
 			env.refuse(fmt.Errorf("reading the password: %w", err))
 		}
 		return string(typed)
 	}
-	line, err := bufio.NewReader(io.LimitReader(env.stdin, 4096)).ReadString('\n')
+	line, err := env.typed(func() ([]byte, error) {
+		return bufio.NewReader(io.LimitReader(env.stdin, 4096)).ReadBytes('\n')
+	})
 	if err != nil && !errors.Is(err, io.EOF) {
 		env.refuse(fmt.Errorf("reading the password: %w", err))
 	}
-	password := strings.TrimRight(line, "\r\n")
+	password := strings.TrimRight(string(line), "\r\n")
 	if password == "" {
 		env.refusef("the password is missing: pass it on the standard input")
 	}
