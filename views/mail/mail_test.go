@@ -146,6 +146,11 @@ func TestReadableEverywhere(t *testing.T) {
 					t.Error("a coloured element has no inlined style")
 				}
 			})
+			document.Find("th, td.line").Each(func(_ int, cell *goquery.Selection) {
+				if !strings.Contains(cell.AttrOr("style", ""), "overflow-wrap:anywhere") {
+					t.Errorf("%q takes the place of its neighbour on a phone", cell.Text())
+				}
+			})
 			if len(content.HTML) > 100_000 {
 				t.Errorf("%d bytes: some programs cut mails at 102 kB", len(content.HTML))
 			}
