@@ -21,7 +21,7 @@ const (
 
 	styleFacts = "width:100%;border-collapse:collapse;margin:0 0 24px;font-size:15px;" +
 		"line-height:1.4;"
-	styleLabel = styleFont + styleLine + styleBreak + "padding:9px 16px 9px 0;width:34%;text-align:left;" +
+	styleLabel = styleFont + styleLine + "padding:9px 16px 9px 0;width:34%;text-align:left;" +
 		"vertical-align:top;font-weight:400;" + styleSoft
 	styleValue = styleFont + styleLine + styleBreak + "padding:9px 0;vertical-align:top;" +
 		"font-weight:600;" + styleInk
