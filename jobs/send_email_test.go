@@ -164,8 +164,8 @@ func TestEveryKindArrives(t *testing.T) {
 		email.KindSubscriptionRecovered: "Webhooks recovered: Production, hooks.example/events",
 		email.KindAttemptsUsedUp:        "Webhook not delivered: Production, hooks.example/events",
 		email.KindDrawsOverdue:          "Draws are overdue: 3",
-		email.KindUndecided: "Applications wait for a decision: 3, " +
-			"notice due on 2026-11-24",
+		email.KindUndecided: "Applications are waiting for a decision: 3, " +
+			"notice due on 24 November 2026",
 		email.KindDeliveriesFailed: "84 webhooks were not delivered: " +
 			"Production, hooks.example/events",
 	}
@@ -177,7 +177,7 @@ func TestEveryKindArrives(t *testing.T) {
 		email.KindSubscriptionRecovered: {console + "/subscriptions/" + subscription},
 		email.KindAttemptsUsedUp:        {console + "/deliveries/" + delivery, "task.created"},
 		email.KindDrawsOverdue:          {console + "/attention", "#1007"},
-		email.KindUndecided:             {console + "/attention", "2026-11-24", "Regulation B"},
+		email.KindUndecided:             {console + "/attention", "24 November 2026", "Regulation B"},
 		email.KindDeliveriesFailed: {
 			"task.created:              80", `"subscription_uid": "` + subscription,
 			`"2026-11-22T00:00:00Z"}`, "21 November 2026, 09:12", "too old for that",

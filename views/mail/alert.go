@@ -2,6 +2,7 @@ package mail
 
 import (
 	"strings"
+	"time"
 
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
@@ -31,6 +32,9 @@ type Alert struct {
 	ConsoleURL string
 }
 
+// product is the signature of mails to the lender's own staff, after the lender's name.
+const product = "Drawbridge"
+
 // wording is the text that differs between the kinds.
 type wording struct{ subject, title, lead, next, button string }
 
@@ -49,19 +53,19 @@ func (a Alert) wording() wording {
 	case email.KindDrawsOverdue:
 		return wording{
 			subject: "Draws are overdue: " + a.Count,
-			title:   "Draws wait for their money",
+			title:   "Draws are waiting for their money",
 			lead:    "They have been in one state for longer than their products allow.",
-			next: "The draw desk says what has to be done about each. No other e-mail about them comes " +
-				"while the alert is open.",
+			next: "The draw desk says what has to be done about each. No other e-mail is sent about " +
+				"them while the alert is open.",
 			button: "See what needs attention",
 		}
 	case email.KindUndecided:
 		return wording{
-			subject: "Applications wait for a decision: " + a.Count + ", notice due " + a.when(),
-			title:   "Applications wait for a decision",
-			lead: "They were complete weeks ago and are not decided. Regulation B wants the applicants " +
-				"to have notice of the decision within 30 days.",
-			next:   "Approve or decline them. Close an application that nobody pursues any more.",
+			subject: "Applications are waiting for a decision: " + a.Count + ", notice due " + a.when(),
+			title:   "Applications are waiting for a decision",
+			lead: "They have been complete for weeks and are still undecided. Regulation B requires " +
+				"that applicants are notified of the decision within 30 days.",
+			next:   "Approve or decline them. Close those that nobody pursues any more.",
 			button: "See what needs attention",
 		}
 	case email.KindAttemptsUsedUp:
@@ -96,12 +100,24 @@ func (a Alert) wording() wording {
 	}
 }
 
+// days formats its days.
+func (a Alert) days() []string {
+	days := strings.Split(a.Day, ", ")
+	for i, day := range days {
+		if at, err := time.Parse(time.DateOnly, day); err == nil {
+			days[i] = at.Format("2 January 2006")
+		}
+	}
+	return days
+}
+
 // when names the day, or the first of several.
 func (a Alert) when() string {
-	if first, _, several := strings.Cut(a.Day, ","); several {
-		return "from " + first + " on"
+	days := a.days()
+	if len(days) > 1 {
+		return "from " + days[0] + " on"
 	}
-	return "on " + a.Day
+	return "on " + days[0]
 }
 
 func (a Alert) facts() []Fact {
@@ -125,7 +141,7 @@ func (a Alert) facts() []Fact {
 		{"Last error", a.LastError},
 		{count, a.Count},
 		{"Draw numbers", a.Draws},
-		{day, a.Day},
+		{day, strings.Join(a.days(), ", ")},
 	}
 }
 
@@ -134,8 +150,12 @@ func (a Alert) Subject(Lender) string { return a.wording().subject }
 
 func (a Alert) write(d *document) {
 	words := a.wording()
-	d.Preview, d.Signature = words.lead, "Drawbridge, "+d.Lender.LenderName
-	d.Why = "You receive this because you are named for alerts of Drawbridge, or operate it."
+	d.Preview = words.lead
+	if d.Lender.LenderName != product {
+		d.Signature = product + ", " + d.Lender.LenderName
+	}
+	d.Why = "You receive this because this address is named for alerts of Drawbridge, or because " +
+		"you operate it."
 	d.heading(words.title)
 	d.paragraph(words.lead)
 	d.facts("What is known", a.facts()...)

@@ -296,7 +296,7 @@ func TestSubjects(t *testing.T) {
 		{
 			"undecided of several days",
 			mail.Alert{Kind: email.KindUndecided, Count: "5", Day: "2026-11-24, 2026-11-25"},
-			"Applications wait for a decision: 5, notice due from 2026-11-24 on",
+			"Applications are waiting for a decision: 5, notice due from 24 November 2026 on",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

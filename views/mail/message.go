@@ -65,9 +65,9 @@ func (b Borrower) contact(lender Lender) string {
 		return "Questions? Reply to this e-mail and " + lender.LenderName + " will help you."
 	case b.MerchantName != "":
 		return "Questions? " + b.MerchantName + " will help you. Please do not reply to this " +
-			"e-mail: nobody reads the answers."
+			"e-mail: replies are not read."
 	}
-	return "Please do not reply to this e-mail: nobody reads the answers."
+	return "Please do not reply to this e-mail: replies are not read."
 }
 
 // close ends a mail that asks the borrower for something.

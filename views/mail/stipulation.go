@@ -17,7 +17,7 @@ func (s Stipulation) demand(lender Lender) demand {
 		subject: short(lender.LenderName, 60) + " needs something from you",
 		title:   "Your application is waiting for you",
 		need:    "Your application needs your attention",
-		next:    "As soon as that is done, your application goes on by itself.",
+		next:    "As soon as that is done, your application continues by itself.",
 	}
 	switch s.Status {
 	case lending.StatusHardPullAuthorization:
@@ -30,7 +30,7 @@ func (s Stipulation) demand(lender Lender) demand {
 		}
 	case lending.StatusPendClearance:
 		asked.need = "Documents or answers that confirm what your application says"
-		asked.next = "As soon as they have arrived and been checked, your application goes on by itself."
+		asked.next = "As soon as they have arrived and been checked, your application continues by itself."
 	default: // a general text for any other status
 	}
 	return asked
@@ -47,7 +47,7 @@ func (s Stipulation) write(d *document) {
 	d.Preview = asked.need
 	d.heading(asked.title)
 	d.paragraph(s.greeting("Hello",
-		". Before your application can go on, one thing is needed from you:")...)
+		". Before your application can continue, one thing is needed from you:")...)
 	d.callout("* ", asked.need)
 	d.paragraph(asked.next + " " + guide + " will guide you through it.")
 	s.close(d)

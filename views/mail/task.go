@@ -15,6 +15,6 @@ func (t Task) write(d *document) {
 	d.heading("There is something to do")
 	d.paragraph(t.greeting("Hello", ". A new task was added to your application:")...)
 	d.callout("* ", visible(t.Title))
-	d.paragraph("Your application goes on as soon as it is done.")
+	d.paragraph("Your application continues as soon as it is done.")
 	t.close(d)
 }

@@ -18,9 +18,9 @@ func (w Welcome) Subject(lender Lender) string {
 }
 
 func (w Welcome) write(d *document) {
-	accepted := "Your choice is recorded: your application goes on with the plan below."
+	accepted := "Your choice is recorded: your application continues with the plan below."
 	if w.ProductName == "" {
-		accepted = "Your application has reached us. You will hear from us by e-mail as it moves on."
+		accepted = "Your application has reached us. We will keep you informed by e-mail."
 	}
 	d.Preview, d.Why = accepted, whyBorrower(d.Lender)
 	d.heading(w.greeting("Welcome", "")...)
@@ -34,6 +34,6 @@ func (w Welcome) write(d *document) {
 	d.section("What happens next", "We will write to this address whenever we need something from "+
 		"you, such as an authorization or a document. Until then there is nothing to do.")
 	d.facts("Your application", w.facts()...)
-	d.note("Please keep this e-mail: with the reference we find your application at once.")
+	d.note("Please keep this e-mail: with the reference we can find your application at once.")
 	d.note(w.contact(d.Lender))
 }
