@@ -30,7 +30,8 @@ func (s Stipulation) demand(lender Lender) demand {
 		}
 	case lending.StatusPendClearance:
 		asked.need = "Documents or answers that confirm what your application says"
-		asked.next = "As soon as they have arrived and been checked, your application continues by itself."
+		asked.next = "As soon as they have arrived and been checked, your application " +
+			"continues by itself."
 	default: // a general text for any other status
 	}
 	return asked
