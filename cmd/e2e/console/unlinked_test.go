@@ -38,12 +38,19 @@ func withoutCookies() chromedp.Action[chromedp.Void] {
 	})
 }
 
-// prints saves a picture of the print layout for people to look at.
+// cutOnPaper names what a printed page lacks: elements that are cut off, lie outside the paper
+// or are squeezed to a column of single letters.
+const cutOnPaper = `[...document.querySelectorAll("main *")].filter((it) =>
+	it.getClientRects().length && !it.closest(".visually-hidden") && (
+		it.getBoundingClientRect().right > innerWidth + 1 ||
+		it.matches("tr") && it.offsetHeight > 400 ||
+		it.matches("td, th, td *, th *") && getComputedStyle(it).overflowX !== "visible" &&
+			it.scrollWidth > it.clientWidth + 1)
+).map((it) => it.localName + " " + it.innerText).slice(0, 3).join("; ")`
+
+// prints checks the print layout, and saves a picture of it for people to look at.
 func (r *crawler) prints() {
 	r.T.Helper()
-	if picturesIn() == "" {
-		return
-	}
 	onPaper := func(media string) chromedp.Action[chromedp.Void] {
 		return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 			_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia,
@@ -51,14 +58,25 @@ func (r *crawler) prints() {
 			return err
 		})
 	}
-	for _, path := range []string{paths.Application, paths.Delivery} {
-		const paper = 794 // A4 in CSS pixels
+	for _, path := range []string{
+		paths.Application, paths.Delivery, paths.Desk, paths.Deliveries, paths.Audit,
+	} {
+		const paper = 718 // A4 between the margins, in CSS pixels
 		do(r.T, r.browser, emulate(look{width: paper, scheme: "light"}), onPaper("print"),
 			chromedp.Navigate(r.server.URL+r.fill(path)))
-		r.picture(filepath.Join(picturesIn(), file(path)+"-print.png"))
+		if cut := evaluate(r.T, r.browser, cutOnPaper); cut != "" {
+			r.T.Errorf("%s is cut on paper: %s", path, cut)
+		}
+		if picturesIn() != "" {
+			r.picture(filepath.Join(picturesIn(), file(path)+"-print.png"))
+		}
 	}
-	do(r.T, r.browser, onPaper(""), emulate(looks[0]), chromedp.Navigate(r.server.URL+
-		paths.JobConsole), chromedp.WaitVisible(chromedp.CSS(`main, nav`)))
+	do(r.T, r.browser, onPaper(""), emulate(looks[0]))
+	if picturesIn() == "" {
+		return
+	}
+	do(r.T, r.browser, chromedp.Navigate(r.server.URL+paths.JobConsole),
+		chromedp.WaitVisible(chromedp.CSS(`main, nav`)))
 	r.picture(filepath.Join(picturesIn(), "job-console.png"))
 }
 
