@@ -44,7 +44,7 @@ func Receiver(p ReceiverProps) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if p.Wrong != "" {
-			templ_7745c5c3_Err = ui.Alert(ui.Notice{Tone: ui.Bad, Title: "Not done", Text: p.Wrong}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Alert(ui.Notice{Tone: ui.Bad, Title: "Not done", Text: p.Wrong, Answer: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -160,7 +160,7 @@ func Alert(a alert.Item, now time.Time, form NoteForm) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if form.Refused != "" {
-			templ_7745c5c3_Err = ui.Alert(ui.Notice{Tone: ui.Bad, Title: "Nothing was changed", Text: form.Refused}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Alert(ui.Notice{Tone: ui.Bad, Title: "Nothing was changed", Text: form.Refused, Answer: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -422,7 +422,7 @@ func Alert(a alert.Item, now time.Time, form NoteForm) templ.Component {
 					Name: "note", Label: "Note",
 					Hint:  "What was the cause, and what was done. Kept with the alert and in the audit log.",
 					Error: form.Wrong["note"], Value: form.Note, MaxLength: 2000, Required: true,
-					Autocomplete: "off",
+					Autocomplete: "off", Autofocus: form.Wrong["note"] != "",
 				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

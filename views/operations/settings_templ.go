@@ -110,7 +110,7 @@ func Settings(form ui.Confirmation, needed []operator.Role, seen ui.HiddenField,
 				return templ_7745c5c3_Err
 			}
 			if form.Error != "" {
-				templ_7745c5c3_Err = ui.Alert(ui.Notice{Tone: ui.Bad, Title: "Nothing was changed", Text: form.Error}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Alert(ui.Notice{Tone: ui.Bad, Title: "Nothing was changed", Text: form.Error, Answer: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -291,7 +291,7 @@ func ConfirmationFields(form Confirmation, inDialog bool) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if form.Error != "" {
-			templ_7745c5c3_Err = Alert(Notice{Tone: Bad, Title: "Nothing was changed", Text: form.Error}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Alert(Notice{Tone: Bad, Title: "Nothing was changed", Text: form.Error, Answer: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -106,6 +106,8 @@ type Notice struct {
 	Tone  Tone
 	Title string
 	Text  string
+	// Answer means that the notice says why the submitted form was refused: it takes the focus.
+	Answer bool
 	// Href and Action are an optional link; set both or neither.
 	Href   string
 	Action string

@@ -109,6 +109,9 @@ func TestProducts(t *testing.T) {
 		bad.text("#ask-code-fault") == "" || bad.find("#ask-code").AttrOr("value", "") != "a b" {
 		t.Errorf("faults %q", bad.text("[role=alert]"))
 	}
+	if bad.find("[autofocus]").First().AttrOr("role", "") != "alert" {
+		t.Error("the focus does not go to what is wrong")
+	}
 	answer, values := b.fillIn(paths.ProductNew, fields)
 	answer.wantStatus(t, http.StatusSeeOther)
 	b.post(paths.ProductNew, values).wantStatus(t, http.StatusSeeOther)
