@@ -95,9 +95,17 @@
   };
 
   function mark(next) {
-    for (const hit of hits()) hit.removeAttribute("data-here");
-    next?.setAttribute("data-here", "");
-    next?.scrollIntoView({ block: "nearest" });
+    for (const hit of hits()) {
+      hit.removeAttribute("data-here");
+      hit.removeAttribute("id");
+    }
+    // The focus stays in the field: this tells a screen reader which one Enter opens.
+    field().removeAttribute("aria-activedescendant");
+    if (!next) return;
+    next.setAttribute("data-here", "");
+    next.id = "palette-here";
+    field().setAttribute("aria-activedescendant", next.id);
+    next.scrollIntoView({ block: "nearest" });
   }
 
   let typed = 0;

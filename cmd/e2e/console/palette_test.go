@@ -24,6 +24,11 @@ func (h *userInput) seeks(text, want string) {
 	h.until(`[...document.querySelectorAll("#palette-results a.hit")].some(
 		(hit) => hit.textContent.includes(%[1]s)) ? %[1]s : ""`, want)
 	do(h.T, h.browser, chromedp.WaitVisible(chromedp.CSS(first)))
+	if evaluate(h.T, h.browser, `document.getElementById("palette-q")
+		.getAttribute("aria-activedescendant") ?? ""`) != evaluate(h.T, h.browser,
+		`document.querySelector("#palette-results [data-here]").id || "nothing"`) {
+		h.Error("a screen reader does not tell what Enter would open")
+	}
 }
 
 // The palette finds actions and pages by their words and events by their kinds, offers recently
