@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/search"
 	"drawbridge/views/paths"
@@ -146,6 +147,24 @@ func Reachable(ctx context.Context, hits []search.Hit) []search.Hit {
 	})
 }
 
+// inWords replaces the codes of the API in a hit by the words that its page uses.
+func inWords(hit search.Hit) search.Hit {
+	switch hit.Kind {
+	case search.Delivery, search.Event:
+		kind, status, _ := strings.Cut(hit.Title, ": ")
+		hit.Title = lending.EventKind(kind).Title() + ": " + ui.StatusWord(status)
+	case search.Disbursement:
+		status, _, _ := strings.Cut(hit.Detail, " · ")
+		hit.Detail = ui.StatusWord(status) + strings.TrimPrefix(hit.Detail, status)
+	case search.Email:
+		kind, _, _ := strings.Cut(hit.Title, " ")
+		hit.Title = ui.EmailKind(email.Kind(kind)) + strings.TrimPrefix(hit.Title, kind)
+		hit.Detail = strings.ReplaceAll(hit.Detail, "_", " ")
+	default: // it has no codes
+	}
+	return hit
+}
+
 // HitHref is the page of a hit.
 func HitHref(hit search.Hit) string {
 	href := paths.To(hitKinds[hit.Kind].pattern, hit.ID)
@@ -170,7 +189,7 @@ func grouped(hits []search.Hit) [][]search.Hit {
 		if i == 0 || hits[i-1].Kind != hit.Kind {
 			groups = append(groups, nil)
 		}
-		groups[len(groups)-1] = append(groups[len(groups)-1], hit)
+		groups[len(groups)-1] = append(groups[len(groups)-1], inWords(hit))
 	}
 	return groups
 }
