@@ -290,3 +290,31 @@ func TestRolesNest(t *testing.T) {
 		b.get(paths.Deliveries).wantStatus(t, http.StatusOK)
 	}
 }
+
+// Who has just installed the service is told what comes first, on each page that needs it.
+func TestAFreshInstallationTellsWhatComesFirst(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.asOperator()
+	made, _ := r.subscribe(r.receiver().URL)
+	if one := b.get(paths.SubscriptionTab(made.UID.String(), "versions")); one.find("#diff").Length() > 0 {
+		t.Error("a subscription's one version is compared with itself")
+	}
+	r.Exec(t, `SET LOCAL session_replication_role = replica; -- no trigger keeps what is for good
+		TRUNCATE partners, users CASCADE`)
+	if got := r.stranger().get(paths.SignIn).text(".notice"); !strings.Contains(got, "user create") {
+		t.Errorf("without people, the sign-in says %q", got)
+	}
+	b = r.asOperator()
+	for path, want := range map[string]string{
+		paths.SubscriptionNew: paths.PartnerNew, paths.BulkNew: paths.Subscriptions,
+	} {
+		page := b.get(path)
+		if got := page.find(".notice a").AttrOr("href", ""); got != want {
+			t.Errorf("%s leads to %q", path, got)
+		}
+	}
+	if got := b.get(paths.ApplicationNew).text("main"); !strings.Contains(got, "no merchant yet") {
+		t.Errorf("without a merchant, the form of an application says %q", got)
+	}
+}

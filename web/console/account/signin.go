@@ -34,6 +34,14 @@ func (f *Feature) signInForm(ctx echo.Context) error {
 	case "code":
 		form.Notice = "The code came too late. Sign in again."
 	}
+	users, _, err := f.Operators.Users(ctx.Request().Context(), operator.UserFilter{Limit: 1})
+	if err != nil {
+		return err
+	}
+	if len(users) == 0 && f.Provider == nil {
+		form.Notice = "Nobody has access yet. Add the first person on the server: " +
+			"drawbridge user create --email ADDRESS --name NAME --role admin"
+	}
 	return f.showSignIn(ctx, http.StatusOK, form)
 }
 

@@ -73,6 +73,10 @@ func (f *Feature) applicationForm(asked echo.Context) (ui.Confirmation, error) {
 	if err != nil {
 		return ui.Confirmation{}, err
 	}
+	hint := ""
+	if len(merchants) == 1 && picker == nil {
+		hint = "There is no merchant yet. Create a partner first, with its first merchant."
+	}
 	products, productPicker, err := f.Pick(ctx, search.Offered, "None in particular",
 		asked.FormValue("product_uid"+ui.SoughtSuffix), asked.FormValue("product_uid"))
 	if err != nil {
@@ -87,8 +91,8 @@ func (f *Feature) applicationForm(asked echo.Context) (ui.Confirmation, error) {
 		},
 		Controls: f.applicationControls(
 			ui.Control{
-				Kind: ui.ControlSelect, Name: "merchant_uid", Label: "Merchant", Options: merchants,
-				Pick: picker,
+				Kind: ui.ControlSelect, Name: "merchant_uid", Label: "Merchant", Hint: hint,
+				Options: merchants, Pick: picker,
 			},
 			ui.Control{
 				Kind: ui.ControlSelect, Name: "product_uid", Label: "Product asked for",
