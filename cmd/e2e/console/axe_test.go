@@ -172,7 +172,8 @@ func (r *crawler) shift() float64 {
 	return sum
 }
 
-// reflows fails the test if a narrow page needs horizontal scrolling, or breaks a number.
+// reflows fails the test if a narrow page needs horizontal scrolling, breaks a number, or leaves
+// the name of a row no room.
 func (r *crawler) reflows(path string) {
 	r.T.Helper()
 	const beyond = `document.documentElement.scrollWidth <= innerWidth ? "" : (() => {
@@ -194,6 +195,12 @@ func (r *crawler) reflows(path string) {
 	}).map((e) => e.textContent.trim()).join(", ")`
 	if figures := evaluate(r.T, r.browser, broken); figures != "" {
 		r.T.Errorf("%s breaks the figures %s", path, figures)
+	}
+	const squeezed = `[...document.querySelectorAll(".cards > tbody > tr > th")].filter((e) =>
+		getComputedStyle(e).display === "block" && e.offsetWidth < e.parentElement.clientWidth / 3
+	).map((e) => e.textContent.trim()).slice(0, 3).join(", ")`
+	if names := evaluate(r.T, r.browser, squeezed); names != "" {
+		r.T.Errorf("%s leaves no room for the names %s", path, names)
 	}
 }
 
