@@ -150,7 +150,7 @@ func (s *Service) judge(ctx context.Context, uid uuid.UUID) error {
 		if change.To == subscription.StateActive {
 			return settle(ctx, tx, KindFailing, uid.String(), "An attempt succeeded again.")
 		}
-		detail := "Every attempt has failed for a while. It goes on trying."
+		detail := "Every attempt has failed for a while. Sending goes on."
 		if change.To == subscription.StatePaused {
 			detail = "Every attempt had failed for a while, so it was paused as its settings ask."
 		}

@@ -123,7 +123,7 @@ const makeAlerts = `
 	       'outcome_unknown', 'never_succeeded'])[kind],
 	       'seed-' || gen_random_uuid(), subscription_uid, 'problem',
 	       (ARRAY['Every attempt failed. Nothing is sent again by itself.',
-	              'Every attempt has failed for a while. It goes on trying. Last error: HTTP 503',
+	              'Every attempt has failed for a while. Sending goes on. Last error: HTTP 503',
 	              'The endpoint cannot be reached: connection refused.',
 	              'A process stopped during an attempt; whether the event arrived is not known.',
 	              'Nothing has arrived at this endpoint since it was created.'])[kind], 3, at, at,
@@ -154,7 +154,7 @@ const makeAlarms = `
 	       n, opened, last
 	  FROM (SELECT h.subscription_uid, 'subscription_failing' AS kind, h.failures AS n,
 	               h.failing_since + interval '15 minutes' AS opened, h.last_failure_at AS last,
-	               'Every attempt has failed for a while. It goes on trying. Last error: ' ||
+	               'Every attempt has failed for a while. Sending goes on. Last error: ' ||
 	               h.last_error AS detail
 	          FROM subscription_health h
 	          JOIN seed_subscriptions s USING (subscription_uid)

@@ -626,7 +626,7 @@ func certificatesPanel(p Page) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if len(p.Certificates) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "<p class=\"panel-body soft\">None yet. The final draw brings them, or the partner uploads them ahead of it.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "<p class=\"panel-body soft\">None yet. They come with the final draw, or the partner uploads them before it.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -319,7 +319,7 @@ func StartForm(p Start) templ.Component {
 			templ_7745c5c3_Var15 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = ui.PageHead("Nothing is sent yet: the next page says what would be, and what speaks against it.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.PageHead("Nothing is sent yet: the next page says what would be sent, and what speaks against it.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -398,7 +398,7 @@ func StartForm(p Start) templ.Component {
 		}
 		templ_7745c5c3_Err = ui.Input(p.field(ui.Control{
 			Name: "until", Label: "To",
-			Hint:  "Empty means until now. Deliveries go by when they were created, events by when they occurred.",
+			Hint:  "Empty means until now. Deliveries count by when they were created, events by when they occurred.",
 			Value: p.Until, Type: "datetime-local", Step: "any",
 		})).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {

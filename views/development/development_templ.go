@@ -681,7 +681,7 @@ func Mailbox(rows []email.Email, open email.Detail, pager ui.PagerProps, sends b
 			templ_7745c5c3_Var27 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = ui.PageHead("The e-mail log's mails that were kept instead of sent, because no mail server is configured. What a restore gave up is among them.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.PageHead("E-mails that were kept instead of sent, because no mail server is configured. Those that a restore gave up are among them.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

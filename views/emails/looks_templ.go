@@ -227,7 +227,7 @@ func Settings(form ui.Confirmation) templ.Component {
 			templ_7745c5c3_Var9 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = ui.PageHead("How e-mails look and who receives alerts. E-mails that were written before keep their looks.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.PageHead("How e-mails look and who receives alerts. E-mails written before a change keep their look.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -764,7 +764,7 @@ func ledgerPanel(e Page) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if e.replayable() {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 51, "<div class=\"ledger-foot\"><p class=\"soft\">Ticked ones ask for this event today and never got it.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 51, "<div class=\"ledger-foot\"><p class=\"soft\">Those ticked ask for this event today and never got it.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

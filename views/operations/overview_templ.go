@@ -35,7 +35,7 @@ func Overview(p OverviewProps) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = ui.PageHead("Webhooks, e-mails, applications and draws of all partners. Test events do not count. Delivered and Failed are of the deliveries that were created in the time; rate and plots go by when attempts and deliveries ended.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.PageHead("Webhooks, e-mails, applications and draws of all partners. Test events do not count. Delivered and Failed count the deliveries created in this time; the rate and the plots go by when attempts and deliveries ended.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -91,7 +91,7 @@ func Queues(rows []queue.Queue, now time.Time) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<p class=\"pager soft\">A paused queue takes no new job; those that run go on. Deliveries that fall due meanwhile wait and lose nothing.</p></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<p class=\"pager soft\">A paused queue starts no new job; those that run finish. Deliveries that fall due meanwhile wait, and none is lost.</p></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -151,11 +151,11 @@ func workTable(report processes.Report) ui.TableProps[processes.Queue] {
 // choreWords describe the kinds of chores.
 var choreWords = map[string]string{
 	"freeze_statements": "Freezes the statements of days that are over",
-	"housekeep":         "Makes partitions ahead, clears what expired",
+	"housekeep":         "Creates partitions ahead of time, removes what has expired",
 	"probe_endpoints":   "Probes endpoints",
-	"resume_mail":       "Lets e-mails go whose wait has ended",
-	"retain":            "Removes what is kept no longer",
-	"tally_outcomes":    "Adds attempts up",
+	"resume_mail":       "Releases e-mails whose wait has ended",
+	"retain":            "Removes what is no longer kept",
+	"tally_outcomes":    "Adds up attempts",
 	"watch_health":      "Follows health, raises alerts",
 }
 

@@ -362,7 +362,7 @@ func Detail(p PartnerDetail) templ.Component {
 				}
 				ctx = templ.InitializeContext(ctx)
 				if p.Contact == nil {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "<span class=\"soft\">nobody hears of deliveries that used up their attempts</span>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "<span class=\"soft\">nobody is told of deliveries that used up their attempts</span>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -1134,7 +1134,7 @@ func NoSystems() templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		templ_7745c5c3_Err = ui.Empty(ui.EmptyProps{
 			Icon: "landmark", Title: "No systems yet",
-			Text: "A payment run or a servicing system can say by the lender API that money moved, in place of a person at a form. Each gets credentials of its own, with the scopes that it needs.",
+			Text: "A payment run or a servicing system can report through the lender API that money has moved, so that nobody has to fill in a form. Each gets credentials of its own, with the scopes that it needs.",
 			Href: ui.IfMay(ctx, paths.LenderNew), Action: "Issue the first credentials",
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {

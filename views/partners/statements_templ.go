@@ -321,7 +321,7 @@ func Statement(d StatementDetail) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.TextFact("Changes of them", ui.Number(d.Changes)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.TextFact("Changes to them", ui.Number(d.Changes)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

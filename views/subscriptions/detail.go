@@ -166,10 +166,10 @@ var meanings = map[lending.EventKind]string{
 	lending.EventFundingChanged: "Money for a draw was requested, and once more when it is being " +
 		"processed.",
 	lending.EventFundingSettled: "The money of a draw has been transferred.",
-	lending.EventFundingCancelled: "A draw was cancelled before its money was transferred. Sent to " +
-		"who chose it by name alone.",
-	lending.EventFundingReturned: "The money of a settled draw came back. Sent to who chose it by " +
-		"name alone.",
+	lending.EventFundingCancelled: "A draw was cancelled before its money was transferred. Sent " +
+		"only to subscriptions that chose it by name.",
+	lending.EventFundingReturned: "The money of a settled draw came back. Sent only to " +
+		"subscriptions that chose it by name.",
 	lending.EventTaskCreated: "Somebody has to do something for the application. Carries a title.",
 	lending.EventTaskUpdated: "A task was completed or cancelled. Carries its title.",
 }

@@ -2153,7 +2153,7 @@ func pacingSection(p Form) templ.Component {
 			}
 			templ_7745c5c3_Err = ui.Input(p.field(ui.Control{
 				Name: "retry", Label: "Delays before attempts 2 and 3",
-				Hint:  "Two times from 1s to 72h, such as 5m,2h; empty for those of all subscriptions. There are three attempts in any case.",
+				Hint:  "Two times from 1s to 72h, such as 5m,2h; empty for the default of all subscriptions. There are three attempts in any case.",
 				Value: p.Retry, MaxLength: 40, Autocomplete: "off",
 			})).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {

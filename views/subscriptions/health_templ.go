@@ -224,7 +224,7 @@ func Health(h health.Health, probe health.ProbeRecord, changes []health.ProbeCha
 				return templ_7745c5c3_Err
 			}
 			if probe.At.IsZero() {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<p class=\"soft\">The endpoint was not probed yet. A worker does so within the hour, without sending an event: it looks the name up, connects, and checks the certificate.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<p class=\"soft\">The endpoint has not been probed yet. A worker does so within the hour, without sending an event: it looks the name up, connects, and checks the certificate.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

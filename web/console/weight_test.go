@@ -61,7 +61,7 @@ var longRows = []string{
 	        '', 1, now(), now()
 	   FROM subscriptions`,
 	`UPDATE attention_items SET closed_at = NULL, closed_by = '', owner = 'alexandra.k@lender.example',
-	        detail = 'Every attempt has failed for a while. It goes on trying. Last error: HTTP 503'`,
+	        detail = 'Every attempt has failed for a while. Sending goes on. Last error: HTTP 503'`,
 	`INSERT INTO statement_keys (key_id, public_key, private_sealed, valid_from)
 	 VALUES ('weighed', sha256('weighed'), 'weighed', now())`,
 	`INSERT INTO statement_days (day, begins, ends, finished_at)

@@ -87,7 +87,7 @@ func (f *Feature) applicationForm(asked echo.Context) (ui.Confirmation, error) {
 		Submit: "Create and welcome the borrower", Wide: true, NoReason: true,
 		Effects: []string{
 			"E-mails to the borrower are enabled from the start, and the welcome e-mail goes out at " +
-				"once. Creating is no change of status, so no event is sent.",
+				"once. Creating an application is not a change of status, so no event is sent.",
 		},
 		Controls: f.applicationControls(
 			ui.Control{

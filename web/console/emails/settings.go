@@ -88,7 +88,7 @@ func settingsForm(stored email.Settings) ui.Confirmation {
 		Controls: []ui.Control{
 			{
 				Name: "lender_name", Label: "Lender's name", Thing: "the lender's name",
-				Hint:  "Stands in the head of each e-mail and under it.",
+				Hint:  "Stands at the top of each e-mail and at its end.",
 				Value: stored.LenderName, MaxLength: 100, Required: true, Autocomplete: "organization",
 			},
 			{

@@ -100,7 +100,7 @@ func retentionForm(now retention.Settings) ui.Confirmation {
 	form := ui.Confirmation{Action: paths.SettingsRetention, Hidden: seen, Controls: []ui.Control{
 		{
 			Name: "metadata_months", Label: "Events, deliveries and attempts: months",
-			Hint: "2 to 120. Whole months go at a time.", Value: strconv.Itoa(now.Months),
+			Hint: "2 to 120. Removed by whole months.", Value: strconv.Itoa(now.Months),
 		},
 		{
 			Name: "body_days", Label: "Bodies of events and attempts: days",

@@ -282,8 +282,8 @@ func contactControl(value string) ui.Control {
 	return ui.Control{
 		Name: "contact", Label: "Contact", Type: "email", Value: value, MaxLength: 254,
 		Autocomplete: "off",
-		Hint: "The address that hears of deliveries that used up their attempts, at most once an " +
-			"hour for each subscription. Empty for nobody.",
+		Hint: "The address that is told of deliveries that used up their attempts, at most once an " +
+			"hour for each subscription. Leave it empty to tell nobody.",
 	}
 }
 
