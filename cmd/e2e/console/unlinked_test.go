@@ -38,15 +38,15 @@ func withoutCookies() chromedp.Action[chromedp.Void] {
 	})
 }
 
-// cutOnPaper names what a printed page lacks: elements that are cut off, lie outside the paper
-// or are squeezed to a column of single letters.
+// cutOnPaper names what a printed page lacks: elements that are cut off or lie outside the paper,
+// and rows as long as a sheet.
 const cutOnPaper = `[...document.querySelectorAll("main *")].filter((it) =>
 	it.getClientRects().length && !it.closest(".visually-hidden") && (
 		it.getBoundingClientRect().right > innerWidth + 1 ||
-		it.matches("tr") && it.offsetHeight > 400 ||
+		it.matches("tr") && it.offsetHeight > 1000 ||
 		it.matches("td, th, td *, th *") && getComputedStyle(it).overflowX !== "visible" &&
 			it.scrollWidth > it.clientWidth + 1)
-).map((it) => it.localName + " " + it.innerText).slice(0, 3).join("; ")`
+).map((it) => it.localName + " " + it.innerText.slice(0, 60)).slice(-3).join("; ")`
 
 // prints checks the print layout, and saves a picture of it for people to look at.
 func (r *crawler) prints() {
