@@ -30,7 +30,7 @@ func TestPagesAboutLongNames(t *testing.T) {
 			table, partner))
 	}
 	w.Execute(db, `UPDATE applications SET borrower_first_name = repeat('f', 100),
-		borrower_last_name = repeat('l', 100), external_reference = repeat('r', 100)`)
+		borrower_last_name = repeat('l', 100), external_reference = repeat('م', 100)`)
 	w.Execute(db, `INSERT INTO saved_views (view_uid, user_uid, name, path, query, created_at)
 		SELECT gen_random_uuid(), user_uid, repeat('w', 60), '/console/deliveries', '', now() FROM users`)
 	w.FailedDeliveries(data, uuid.MustParse(named), 1)
@@ -50,6 +50,16 @@ func TestPagesAboutLongNames(t *testing.T) {
 		(&crawler{Harness: w, browser: browser}).reflows(path)
 	}
 	fits(paths.To(paths.Delivery, delivery), 1280)
+	fits(paths.Applications, 1280)
+	if cut := evaluate(t, browser, `(() => {
+		const name = document.querySelector("tbody bdi:dir(rtl)"), first = document.createRange();
+		first.setStart(name.firstChild, 0);
+		first.setEnd(name.firstChild, 1);
+		const end = name.closest("td").getBoundingClientRect().right;
+		return first.getBoundingClientRect().right > end ? name.textContent : "";
+	})()`); cut != "" {
+		t.Errorf("the beginning of %s is cut off", cut)
+	}
 	for _, path := range []string{
 		paths.Deliveries, paths.To(paths.ClientNew, partner), paths.To(paths.MerchantNew, partner),
 		paths.To(paths.SubscriptionDelete, named), paths.To(paths.SubscriptionDelete, nameless),
