@@ -632,7 +632,7 @@ func RecoveryCodes(codes []string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.PageHead("Each signs you in once in place of the app. They are shown now and never again; earlier ones no longer work.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.PageHead("Each signs "+ui.FrameOf(ctx).User.Email+" in once in place of the app. They are shown now and never again; earlier ones no longer work.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
