@@ -234,8 +234,8 @@ func (env *environment) readSecret(what string) string {
 	return string(text)
 }
 
-// typed runs read, which reads the standard input, and returns once the command is stopped: a signal
-// does not end a read.
+// typed runs read, which reads the standard input, and returns once the command is stopped: a
+// signal does not end a read.
 func (env *environment) typed(read func() ([]byte, error)) (text []byte, err error) {
 	done := make(chan func(), 1)
 	go func() {

@@ -66,8 +66,9 @@ func (env *environment) rotateKey(service *reencrypt.Service) (reencrypt.Report,
 	}
 	report, err := service.Rotate(env.ctx)
 	if err == nil || report.Reencrypted > 0 {
+		// The names are those that earlier entries use.
 		err = errors.Join(err, record("secrets.rotate_key", map[string]int{
-			"resealed": report.Reencrypted, "failed": len(report.Failed), // the names that earlier entries use
+			"resealed": report.Reencrypted, "failed": len(report.Failed),
 		}))
 	}
 	return report, err

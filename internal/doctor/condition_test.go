@@ -401,7 +401,8 @@ func TestDoctorExaminesTheMail(t *testing.T) {
 	h := patient(t, "", "DRAWBRIDGE_SMTP_URL", address.String(),
 		"DRAWBRIDGE_MAIL_FROM", "Bridge <bridge@localhost>")
 	found := doctor.Services(t.Context(), h.Services, nil)
-	diagnosed(t, found, "mail", doctor.Failed, "did not accept the sign-in of ana", "user and password")
+	diagnosed(t, found, "mail", doctor.Failed,
+		"did not accept the sign-in of ana", "user and password")
 	diagnosed(t, found, "sender", doctor.Warning, "bridge@localhost", "DRAWBRIDGE_MAIL_FROM='")
 }
 

@@ -87,8 +87,8 @@ func combined(filters []filter, plan Plan) []url.Values {
 	return queries
 }
 
-// pairs returns queries with two filters: at most most of them, starting at a position that
-// depends on turn, or all if most is 0.
+// pairs returns up to most queries with two filters, starting at a position that depends on
+// turn, or all if most is 0.
 func pairs(one, other filter, turn, most int) []url.Values {
 	var all []url.Values
 	for _, a := range one.values {

@@ -151,7 +151,7 @@ const takeDue = `
 // queueNotification tells the queue's workers that a job was inserted.
 const queueNotification = `{"queue": "` + delivery.Queue + `"}`
 
-// take publishes at most most events, leaving out those of some applications.
+// take publishes up to most events, leaving out those of some applications.
 func take(
 	ctx context.Context, on sqlx.QueryerContext, from int64, most int, except []uuid.UUID,
 ) (now batch, err error) {

@@ -187,8 +187,8 @@ var survivors = []string{
 		                          AND (created_at < {begin} OR created_at >= {end}))`,
 }
 
-// needsExchange reports whether any rows of the month are kept, and so all its tables, and whether an
-// exchange is worthwhile: the month has rows besides its survivors, or no survivors at all.
+// needsExchange reports whether any rows of the month are kept, and so all its tables, and whether
+// an exchange is worthwhile: the month has rows besides its survivors, or no survivors at all.
 func (s *Service) needsExchange(ctx context.Context, m month) (keep, worthwhile bool, err error) {
 	for _, parent := range parents {
 		var found struct {

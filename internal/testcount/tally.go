@@ -30,7 +30,7 @@ type tally struct {
 	// output is what each test has written so far; the output of a package outside of its tests is
 	// under an empty test name.
 	output map[scope]*strings.Builder
-	// counts counts tests by result, in total and for each package.
+	// counts is the number of tests by result, in total and for each package.
 	counts map[scope]int
 }
 

@@ -297,7 +297,8 @@ func TestAFreshInstallationTellsWhatComesFirst(t *testing.T) {
 	r := newHarness(t)
 	b := r.asOperator()
 	made, _ := r.subscribe(r.receiver().URL)
-	if one := b.get(paths.SubscriptionTab(made.UID.String(), "versions")); one.find("#diff").Length() > 0 {
+	versions := b.get(paths.SubscriptionTab(made.UID.String(), "versions"))
+	if versions.find("#diff").Length() > 0 {
 		t.Error("a subscription's one version is compared with itself")
 	}
 	r.Exec(t, `SET LOCAL session_replication_role = replica; -- no trigger keeps what is for good
