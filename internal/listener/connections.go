@@ -50,7 +50,7 @@ func newConnections(most int) *Connections {
 	}
 }
 
-// Follow sets the hooks of a server.
+// Follow makes a server report its connections and the progress of its requests' bodies.
 func (c *Connections) Follow(server *http.Server) {
 	server.ConnState = c.note
 	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
@@ -60,11 +60,11 @@ func (c *Connections) Follow(server *http.Server) {
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, _ := r.Context().Value(connKey{}).(net.Conn)
 		switch {
-		case r.ProtoMajor > 1: // does not wait: others may go on beside it
+		case r.ProtoMajor > 1: // the connection may carry other requests meanwhile
 		case r.ContentLength == 0:
 			c.arrived(conn)
 		default:
-			// In a copy: the server looks into its own.
+			// A copy, since the server inspects the body of its own request.
 			r = r.WithContext(r.Context())
 			r.Body = &arriving{r.Body, c, conn}
 		}
@@ -72,10 +72,10 @@ func (c *Connections) Follow(server *http.Server) {
 	})
 }
 
-// connKey is that of the connection in the context of a request.
+// connKey is the context key of a request's connection.
 type connKey struct{}
 
-// arriving is a body on its way.
+// arriving is a request's body that may not have arrived completely.
 type arriving struct {
 	io.ReadCloser
 

@@ -18,9 +18,9 @@ const (
 	lastHandshakes = 100 * time.Millisecond
 	// quiet is for how long no connection may arrive before the listener is closed.
 	quiet = 10 * time.Millisecond
-	// unread is how much of its answers a client may leave unread in the kernel, in bytes; Linux
-	// doubles it. By itself it takes 4 MB for whoever pipelines requests and reads no answers, and
-	// the kernel's memory for all connections of the machine is bounded.
+	// unread is how much of its responses a client may leave unread in the kernel, in bytes; Linux
+	// doubles it. The default grows to 4 MB for a client that pipelines requests and reads nothing,
+	// and all connections of the machine share a bounded amount of kernel memory.
 	unread = 128 << 10
 )
 

@@ -83,7 +83,7 @@ func (s *Site) Stream(ctx echo.Context, render func(context.Context) ([]byte, er
 	return nil
 }
 
-// look renders a part of a page in the turn of its user.
+// look renders a live part of a page in its user's turn.
 func (s *Site) look(
 	ctx echo.Context, render func(context.Context) ([]byte, error),
 ) ([]byte, error) {

@@ -11,13 +11,13 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// atOnce is how many requests of a user are worked at a time, the parts of live pages that are
-// rendered anew among them. The others wait: hundreds of pages that are asked for, or kept
-// live, must not take the database from the partners' calls.
+// atOnce is how many requests of a user are handled at a time, including updates of live
+// pages. The others wait: hundreds of pages that a user requests or keeps live must not take
+// the database from the API.
 const atOnce = 8
 
-// turn waits until the user's turn has come, which must be left. The wait uses up the request's
-// patience with the database. Error: UNAVAILABLE, or why ctx ended.
+// turn waits for the user's turn, which the caller must leave. The wait counts against the
+// request's database wait budget. Error: UNAVAILABLE, or why ctx ended.
 func (s *Site) turn(ctx context.Context, user uuid.UUID) (leave func(), err error) {
 	found, _ := s.turns.LoadOrStore(user, make(chan struct{}, atOnce))
 	places, _ := found.(chan struct{})
@@ -35,7 +35,7 @@ func (s *Site) turn(ctx context.Context, user uuid.UUID) (leave func(), err erro
 	}
 }
 
-// inTurn lets a handler run in its user's turn. A stream takes one for each look at the data.
+// inTurn runs a handler in its user's turn. A stream takes a turn for each update.
 func (s *Site) inTurn(handler echo.HandlerFunc) echo.HandlerFunc {
 	return func(ctx echo.Context) error {
 		if isStream(ctx.Request()) {
