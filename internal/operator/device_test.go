@@ -8,6 +8,7 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/secret"
 )
 
@@ -81,6 +82,22 @@ func TestKnownDevicesAreLimited(t *testing.T) {
 	}
 	if _, err := o.SignIn(t.Context(), email, password, from(address)); err != nil {
 		t.Errorf("a stranger is locked out by them: %v", err)
+	}
+}
+
+// The same form sent twice changes the password once: the second arrival, whose password has become
+// wrong meanwhile, is not counted as a guess.
+func TestAPasswordThatWasChangedMeanwhileIsNoGuess(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t).keyed()
+	signed := o.signed()
+	pgtest.Exec(t, o.DB, `UPDATE users SET credential = 'of another password'`)
+	if err := o.CheckPassword(t.Context(), signed, "wrong"); lending.ErrorCode(err) !=
+		lending.CodeUnauthorized {
+		t.Errorf("CheckPassword: %v, want UNAUTHORIZED", err)
+	}
+	if counted := o.count(`SELECT count(*) FROM sign_in_failures`); counted != 0 {
+		t.Errorf("%d guesses are counted, want 0", counted)
 	}
 }
 

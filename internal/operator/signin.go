@@ -94,12 +94,21 @@ func (s *Service) SignIn(ctx context.Context, email, password string, from Visit
 // CheckPassword checks whether a signed-in user knows their password. The limit is that of
 // SignIn, counted for the session alone. Errors: as SignIn.
 func (s *Service) CheckPassword(ctx context.Context, signed Signed, password string) error {
-	from := Visitor{Known: "session:" + signed.Session.UID.String()}
-	_, err := s.SignIn(ctx, signed.Email, password, from)
-	if lending.ErrorCode(err) == lending.CodeUnauthorized {
-		return lending.NewError(lending.CodeUnauthorized, "The password is wrong.")
+	from, email := Visitor{Known: "session:" + signed.Session.UID.String()}, normalEmail(signed.Email)
+	_, err := s.SignIn(ctx, email, password, from)
+	if lending.ErrorCode(err) != lending.CodeUnauthorized {
+		return err
 	}
-	return err
+	// A password that has been changed meanwhile, as by the same form sent twice, is no guess.
+	current, _, err := find(ctx, s.DB, email)
+	if err == nil && current.Credential != signed.Credential {
+		account, _ := from.keys(triedPasswords, email)
+		err = s.clearAttempts(ctx, account)
+	}
+	if err != nil {
+		return err
+	}
+	return lending.NewError(lending.CodeUnauthorized, "The password is wrong.")
 }
 
 // clearAttempts deletes the failed attempts of an account.
