@@ -70,7 +70,9 @@ func (cmd listenCmd) Run(env *environment) error {
 		defer file.Close()
 		from = file
 	}
-	text, err := env.typed(func() ([]byte, error) { return io.ReadAll(io.LimitReader(from, 4<<10)) })
+	text, err := env.readInput(func() ([]byte, error) {
+		return io.ReadAll(io.LimitReader(from, 4<<10))
+	})
 	if err != nil {
 		return fmt.Errorf("reading the client's secret: %w", err)
 	}

@@ -225,7 +225,7 @@ func (env *environment) readSecret(what string) string {
 		return ""
 	}
 	const longest = 4096
-	text, err := env.typed(func() ([]byte, error) {
+	text, err := env.readInput(func() ([]byte, error) {
 		return io.ReadAll(io.LimitReader(env.stdin, longest))
 	})
 	if err != nil {
@@ -234,20 +234,23 @@ func (env *environment) readSecret(what string) string {
 	return string(text)
 }
 
-// typed runs read, which reads the standard input, and returns once the command is stopped: a
-// signal does not end a read.
-func (env *environment) typed(read func() ([]byte, error)) (text []byte, err error) {
-	done := make(chan func(), 1)
+// readInput runs read, which reads the standard input, and returns at once when the command is
+// stopped: a signal does not end a read.
+func (env *environment) readInput(read func() ([]byte, error)) ([]byte, error) {
+	type input struct {
+		text []byte
+		err  error
+	}
+	done := make(chan input, 1)
 	go func() {
-		found, failure := read()
-		done <- func() { text, err = found, failure }
+		text, err := read()
+		done <- input{text, err}
 	}()
 	select {
 	case <-env.ctx.Done():
 		return nil, context.Cause(env.ctx)
-	case take := <-done:
-		take()
-		return text, err
+	case got := <-done:
+		return got.text, got.err
 	}
 }
 

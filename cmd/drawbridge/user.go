@@ -170,7 +170,7 @@ func (env *environment) readPassword() string {
 		before, err := term.GetState(int(file.Fd()))
 		var typed []byte
 		if err == nil {
-			typed, err = env.typed(func() ([]byte, error) { return term.ReadPassword(int(file.Fd())) })
+			typed, err = env.readInput(func() ([]byte, error) { return term.ReadPassword(int(file.Fd())) })
 		}
 		fmt.Fprintln(env.stderr)
 		if err != nil {
@@ -181,7 +181,7 @@ func (env *environment) readPassword() string {
 		}
 		return string(typed)
 	}
-	line, err := env.typed(func() ([]byte, error) {
+	line, err := env.readInput(func() ([]byte, error) {
 		return bufio.NewReader(io.LimitReader(env.stdin, 4096)).ReadBytes('\n')
 	})
 	if err != nil && !errors.Is(err, io.EOF) {
