@@ -87,8 +87,7 @@ func (e *sendError) isLocal() bool {
 	if e.class != ClassConnect && e.class != ClassDNS {
 		return false
 	}
-	var dns *net.DNSError
-	resolving := errors.As(e.err, &dns)
+	dns, resolving := errors.AsType[*net.DNSError](e.err)
 	if op, ok := errors.AsType[*net.OpError](e.err); ok && errors.Is(op, syscall.EADDRNOTAVAIL) {
 		// Every port is in use; with IPv6 it may also mean that this machine has none of that.
 		to, ok := op.Addr.(*net.TCPAddr)
